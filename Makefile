@@ -1,0 +1,99 @@
+# tgen: text from a language model, at a shell.
+#
+#   make            the program, ./tgen
+#   make help       every target
+#   make V=1        shows the commands;  make MODE=debug|asan|tsan  builds a separate tree under build/
+
+MODE   ?= release
+PREFIX ?= /usr/local
+V      ?= 0
+
+VERSION := 0.1.0
+CC      ?= cc
+PKG     := libcjson libpcre2-8
+B       := build/$(MODE)
+TGEN    := $(if $(filter release,$(MODE)),tgen,$(B)/tgen)
+Q       := $(if $(filter 0,$(V)),@,)
+say      = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $(2),@:)
+
+# ---- flags -----------------------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 \
+            -Wundef -Wcast-qual -Wwrite-strings
+HARDEN   := -fstack-protector-strong -fstack-clash-protection -Werror=format-security -fPIE
+OPTIMISE_release := -O2 -D_FORTIFY_SOURCE=2
+OPTIMISE_debug   := -O0
+OPTIMISE_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+OPTIMISE_tsan    := -O1 -fsanitize=thread -fno-omit-frame-pointer
+
+# The same source gives the same sums whatever the compiler could contract: FMA is only where a kernel says so.
+TGEN_CFLAGS  := -std=c11 -D_GNU_SOURCE -g $(OPTIMISE_$(MODE)) $(HARDEN) $(WARNINGS) -ffp-contract=off -pthread \
+                -I. $(shell pkg-config --cflags $(PKG) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
+TGEN_LDFLAGS := $(OPTIMISE_$(MODE)) -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
+TGEN_LDLIBS  := $(shell pkg-config --libs $(PKG) 2>/dev/null) -lm $(LDLIBS)
+
+ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
+
+# Each rung of the kernel ladder has flags of its own; nothing else is built for more than the base machine.
+FLAGS_kernels_avx2   := -O3 -mavx2 -mfma -mf16c
+FLAGS_kernels_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
+
+# ---- sources ---------------------------------------------------------------------------------------------------
+
+LIB_SRC := $(wildcard core/*.c core/kernels/*.c tokenizer/*.c models/*.c models/families/*.c)
+CLI_SRC := $(wildcard cli/*.c)
+ifneq ($(ARCH),x86_64)
+LIB_SRC := $(filter-out %_avx2.c %_avx512.c,$(LIB_SRC))
+endif
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
+CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
+TEST_SRC := $(wildcard tests/unit/test_*.c tests/kernels/*.c tests/golden/*.c)
+TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
+FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(FUZZ_BIN:=.d)
+
+# ---- targets ---------------------------------------------------------------------------------------------------
+
+.PHONY: all test lint format install uninstall clean help FORCE
+.DELETE_ON_ERROR:
+
+all: $(TGEN) ## builds the program
+
+test: $(TGEN) $(TEST_BIN) $(FUZZ_BIN) ## builds and runs every test (needs libcmocka-dev)
+	$(Q)TGEN=./$(TGEN) BUILD=$(B) tests/run.sh
+
+lint: ## checks who includes whom, the format and what clang-tidy says
+	$(Q)tests/lint.sh
+
+format: ## formats every source file in place
+	$(Q)git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i
+
+help: ## shows this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+clean: ## removes everything that was built
+	$(Q)rm -rf build tgen
+
+$(TGEN): $(LIB_OBJ) $(CLI_OBJ) $(B)/flags
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(TGEN_LDFLAGS) -o $@ $(LIB_OBJ) $(CLI_OBJ) $(TGEN_LDLIBS)
+
+$(B)/cli/%.o: TGEN_CFLAGS += -DTGEN_VERSION='"$(VERSION)"'
+
+$(B)/%.o: %.c $(B)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TGEN_CFLAGS) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c -o $@ $<
+
+$(TEST_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
+	$(call say,TEST,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS) -lcmocka
+
+# A change of flags rebuilds everything that they touch.
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) $(TGEN_LDLIBS) $(VERSION)' | cmp -s - $@ || \
+	    echo '$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) $(TGEN_LDLIBS) $(VERSION)' > $@
+
+-include $(DEPS)

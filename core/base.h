@@ -1,0 +1,53 @@
+/*
+ * Words that every file may use: fixed-width types, overflow-checked sizes, a byte range.
+ * Owns nothing and knows nothing of models.
+ */
+#ifndef CORE_BASE_H
+#define CORE_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#if defined(__GNUC__)
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define PRINTF_LIKE(fmt, args)
+#endif
+
+/* Borrowed bytes; no terminator is promised. `data` is NULL where a file is absent. */
+struct bytes {
+    const unsigned char *data;
+    size_t size;
+};
+
+/* a * b and a + b into *out; false on overflow. For every size that a file or a user decides. */
+static inline bool checked_mul(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool checked_add(size_t a, size_t b, size_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/* n rounded up to a multiple of a power of two; the caller knows that it fits. */
+static inline size_t round_up(size_t n, size_t multiple)
+{
+    return (n + multiple - 1) & ~(multiple - 1);
+}
+
+static inline int min_int(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static inline int max_int(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * A Hugging Face directory: its small files and its tensors, mapped and read-only.
+ *
+ * Owns every mapping and the table from names to tensors. Opening touches nothing but the directory
+ * itself, so a directory that holds only a tokenizer serves `tgen tokenize`; tensors are loaded
+ * when a model asks for them.
+ */
+#ifndef CORE_CHECKPOINT_H
+#define CORE_CHECKPOINT_H
+
+#include "core/err.h"
+#include "core/tensor.h"
+
+struct checkpoint;
+
+/* NULL and ERR_LOAD where `dir` is no directory that can be read. */
+struct checkpoint *checkpoint_open(const char *dir, struct err *e);
+
+/* Accepts NULL. Every view into the checkpoint ends here. */
+void checkpoint_close(struct checkpoint *c);
+
+const char *checkpoint_dir(const struct checkpoint *c);
+
+/* The bytes of a small file of the directory, e.g. "config.json": mapped until checkpoint_close.
+ * Absent: true, with out->data NULL. Unreadable: false. `name` must be a plain file name. */
+bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, struct err *e);
+
+/* Maps and checks model.safetensors, or the shards that model.safetensors.index.json names (each
+ * tensor must lie in the shard that the index says). Idempotent. */
+bool checkpoint_load_tensors(struct checkpoint *c, struct err *e);
+
+/* NULL where there is none of that name. Needs checkpoint_load_tensors. */
+const struct tensor *checkpoint_tensor(const struct checkpoint *c, const char *name);
+
+/* All tensors, in the order of the files. */
+size_t checkpoint_n_tensors(const struct checkpoint *c);
+const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i);
+
+/* Sum of the sizes of the tensor files. */
+size_t checkpoint_tensor_bytes(const struct checkpoint *c);
+
+#endif

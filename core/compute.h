@@ -1,0 +1,43 @@
+/*
+ * Who computes: a persistent pool of threads and the table of kernels that they call.
+ *
+ * The pool runs one function on all of its threads at once (single program, multiple data): each
+ * worker takes its share of the rows of every step and waits for the others with worker_sync. Rows
+ * are split over workers, sums never, so the result does not depend on how many there are.
+ */
+#ifndef CORE_COMPUTE_H
+#define CORE_COMPUTE_H
+
+#include "core/base.h"
+#include "core/err.h"
+
+struct compute;
+struct kernels;
+
+/* One thread inside compute_run. */
+struct worker {
+    struct compute *compute;
+    const struct kernels *kernels;
+    int index; /* 0 .. n_workers - 1; 0 is the caller of compute_run */
+    int n_workers;
+};
+
+/* n_threads 0: as many as the CPUs this process may use. level NULL: $TGEN_CPU, else the best that
+ * the machine has. Fails with ERR_USAGE for a level that is unknown or that this machine lacks. */
+struct compute *compute_open(int n_threads, const char *level, struct err *e);
+void compute_close(struct compute *c);
+
+int compute_n_threads(const struct compute *c);
+const struct kernels *compute_kernels(const struct compute *c);
+
+/* Runs task on every worker and returns when all have finished. Not reentrant. */
+void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context);
+
+/* Waits until every worker has come here; what each wrote before is visible to all behind it. */
+void worker_sync(struct worker *w);
+
+/* This worker's part of n items, in whole multiples of `grain`: [*begin, *end). Always the same for
+ * the same n. */
+void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin, size_t *end);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * JSON text -> a read-only tree. The only user of cJSON, so that the rest of the program neither
+ * sees its types nor depends on how it treats bad input: text must be one value with nothing but
+ * white space behind it, nesting is limited, and duplicate keys are refused where a caller asks.
+ */
+#ifndef CORE_JSON_H
+#define CORE_JSON_H
+
+#include "core/base.h"
+#include "core/err.h"
+
+struct json; /* a node; the root is owned by whoever parsed, all others are borrowed from it */
+
+enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+/* Parses text[0..n), which need not be terminated. NULL and ERR_LOAD with the byte offset where it
+ * is no JSON. */
+struct json *json_parse(const char *text, size_t n, struct err *e);
+
+void json_free(struct json *root);
+
+enum json_type json_type(const struct json *j);
+
+/* "null", "a boolean", "a number", ... for sentences. */
+const char *json_type_name(enum json_type type);
+
+/* The member of that name, or NULL where j is NULL, no object, or has none. Names are compared
+ * exactly. */
+const struct json *json_get(const struct json *j, const char *key);
+
+/* Children of an array or object in the order of the text: for (c = json_first(j); c; c =
+ * json_next(c)). j may be NULL. json_key is the member's name (NULL inside arrays). json_count
+ * counts them. */
+const struct json *json_first(const struct json *j);
+const struct json *json_next(const struct json *child);
+const char *json_key(const struct json *child);
+size_t json_count(const struct json *j);
+
+/* Values with a fallback where j is NULL or of another type. */
+const char *json_text(const struct json *j, const char *fallback);
+double json_number(const struct json *j, double fallback);
+bool json_bool(const struct json *j, bool fallback);
+
+/* True and *out where j is a whole number within [min, max]. */
+bool json_integer(const struct json *j, int64_t min, int64_t max, int64_t *out);
+
+/* The first name that occurs twice in an object, NULL where there is none. */
+const char *json_duplicate_key(const struct json *object);
+
+#endif

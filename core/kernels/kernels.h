@@ -1,0 +1,107 @@
+/*
+ * The arithmetic, as a table of functions. Every level of the ladder is one such table:
+ *
+ *     scalar < avx2 (fma, f16c) < avx512 (f, bw, dq, vl)
+ *
+ * The scalar functions are the definition: plain loops, double sums. Each rung overwrites what it
+ * does better. Kernels know no threads, no models and no memory but what they are given; pointers
+ * to weights are aligned to nothing, and nothing outside the given ranges is ever read.
+ *
+ * Every slot has a class, which says how far a rung may differ from the definition:
+ *   EXACT   the same bits (conversions, copies)
+ *   ORDER   f32 arithmetic whose order, or whose exp() and tanh(), differs
+ *
+ * What a rung promises besides, bit for bit: the result for one row of activations does not depend
+ * on how many other rows, or other weights, the same call holds. So a prompt may be cut anywhere
+ * and rows split over threads.
+ */
+#ifndef CORE_KERNELS_KERNELS_H
+#define CORE_KERNELS_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Types of stored weights that kernels read in place; values equal DTYPE_F32, DTYPE_F16,
+ * DTYPE_BF16. */
+enum { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, N_WEIGHT_TYPES };
+
+/*
+ * y[i, r] = (add ? y[i, r] : 0) + scale * (sum over k of x[i, k] * w(r, k) + (bias ? bias[r] : 0))
+ * for i in [0, n_x) and r in [0, n_w). The kernel may be handed any window of rows r.
+ *   linear_rows: w(r, k) is w[r * w_stride + k]    (torch.nn.Linear, [out, in])
+ *   linear_cols: w(r, k) is w[k * w_stride + r]    (GPT-2's Conv1D, [in, out])
+ * Strides count elements. The sum's order is a function of k alone.
+ */
+struct linear_args {
+    float *y;
+    size_t y_stride;
+    const float *x;
+    size_t x_stride;
+    size_t n_x;
+    const void *w;
+    size_t w_stride;
+    size_t n_w;
+    size_t n_k;
+    const float *bias; /* [n_w] or NULL */
+    float scale;
+    bool add;
+};
+
+struct kernels {
+    const char *level; /* "scalar", "avx2", "avx512" */
+
+    /* ORDER. One per type of stored weight. */
+    void (*linear_rows[N_WEIGHT_TYPES])(const struct linear_args *a);
+    void (*linear_cols[N_WEIGHT_TYPES])(const struct linear_args *a);
+
+    /* EXACT. n stored weights -> f32. */
+    void (*to_f32[N_WEIGHT_TYPES])(float *out, const void *in, size_t n);
+
+    /* ORDER. RMSNorm, Zhang and Sennrich 2019: out = x / sqrt(mean(x^2) + eps) * weight. */
+    void (*norm_rms)(float *out, const float *x, const float *weight, size_t n, float eps);
+
+    /* ORDER. LayerNorm, Ba et al. 2016: out = (x - mean) / sqrt(var + eps) * weight + bias. bias
+     * may be NULL. */
+    void (*norm_layer)(float *out, const float *x, const float *weight, const float *bias, size_t n,
+                       float eps);
+
+    /* ORDER. In place. GELU_TANH is Hendrycks and Gimpel 2016 with tanh: 0.5 x (1 + tanh(sqrt(2/pi)
+     * (x + 0.044715 x^3))); GELU_ERF the exact form; SILU x / (1 + exp(-x)). */
+    void (*silu)(float *x, size_t n);
+    void (*gelu_tanh)(float *x, size_t n);
+    void (*gelu_erf)(float *x, size_t n);
+    void (*relu)(float *x, size_t n);
+
+    /* EXACT. y[i] *= x[i]; y[i] += x[i] */
+    void (*mul)(float *y, const float *x, size_t n);
+    void (*add)(float *y, const float *x, size_t n);
+
+    /* ORDER. Rotates one head in place, half-split pairs (x[i], x[i + n/2]) by angles whose cos and
+     * sin are given, [n / 2] each. Su et al. 2021; Hugging Face's rotate_half. */
+    void (*rope_half)(float *x, const float *cos, const float *sin, size_t n);
+
+    /* ORDER. scores[j] = scale * sum over d of q[d] * k[j * k_stride + d], j in [0, n_positions).
+     */
+    void (*attend_scores)(float *scores, const float *q, const float *k, size_t k_stride,
+                          size_t n_positions, size_t head_dim, float scale);
+
+    /* ORDER. In place: exp(x - max) / sum. Where all are -inf the result is all zero. */
+    void (*softmax)(float *x, size_t n);
+
+    /* ORDER. out[d] = sum over j of p[j] * v[j * v_stride + d]. */
+    void (*attend_values)(float *out, const float *p, const float *v, size_t v_stride,
+                          size_t n_positions, size_t head_dim);
+};
+
+/* The levels from lowest to highest, ended by NULL, whether or not this machine has them. */
+extern const char *const kernels_levels[];
+
+/* The best table that this machine can run (CPU flags and operating system state are both asked).
+ */
+const struct kernels *kernels_best(void);
+
+/* The table of that level; NULL where it is unknown or this machine lacks it. */
+const struct kernels *kernels_for(const char *level);
+
+#endif

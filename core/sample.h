@@ -1,0 +1,46 @@
+/*
+ * Logits -> the next token. Order, as users of llama.cpp know it: penalties, top-k, typical-p,
+ * top-p, min-p, then temperature and one draw. Ties are broken by the smaller id; the random number
+ * of a draw is a function of (seed, sequence, position) alone, so a text depends neither on threads
+ * nor on what else is running.
+ */
+#ifndef CORE_SAMPLE_H
+#define CORE_SAMPLE_H
+
+#include "core/base.h"
+#include "core/err.h"
+
+struct sample_params {
+    float temperature; /* 0: greedy, the filters below do nothing */
+    int top_k;         /* 0: off */
+    float top_p;       /* 1: off */
+    float min_p;       /* 0: off */
+    float typical_p;   /* 1: off */
+    float
+        repetition_penalty;  /* 1: off. Keskar et al. 2019: logit / p if positive, else logit * p */
+    float presence_penalty;  /* 0: off */
+    float frequency_penalty; /* 0: off */
+    int repeat_last_n;       /* tokens that penalties look back on; 0: none, -1: all */
+    uint64_t seed;
+};
+
+/* The defaults of the command line: temperature 0.8, top-k 40, top-p 0.95, min-p 0.05, nothing
+ * else. */
+extern const struct sample_params sample_defaults;
+
+struct sampler; /* params, the history for penalties, and working memory for one vocabulary */
+
+/* max_history: the most tokens that sampler_accept will be told of. */
+struct sampler *sampler_new(const struct sample_params *params, int n_vocab, int max_history,
+                            struct err *e);
+void sampler_free(struct sampler *s);
+
+/* Tells of a token of the text, prompt or generated, for the penalties. */
+void sampler_accept(struct sampler *s, int32_t id);
+
+/* Draws the token that stands at `position` of the sequence. logits[n_vocab] is not changed. NaN
+ * counts as minus infinity; where nothing is finite the answer is the first id. Does not accept the
+ * token. */
+int32_t sampler_next(struct sampler *s, const float *logits, uint64_t position);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * A language model: what config.json says, bound to the tensors of its checkpoint. Immutable after
+ * model_open, so any number of sessions may share one. Knows nothing of text, threads or time.
+ */
+#ifndef MODELS_MODEL_H
+#define MODELS_MODEL_H
+
+#include "core/checkpoint.h"
+#include "core/err.h"
+
+struct model;
+
+/* Reads config.json, configures the family, binds every tensor. The checkpoint is borrowed and must
+ * outlive the model: its big matrices are used where they lie. NULL and ERR_LOAD with one sentence.
+ */
+struct model *model_open(struct checkpoint *checkpoint, struct err *e);
+void model_close(struct model *m);
+
+struct model_info {
+    const char *model_type; /* "llama" */
+    int vocab_size;         /* logits per token, and the ids that may go in */
+    int max_positions;      /* the longest context that the model was made for */
+    size_t n_parameters;    /* tied embeddings counted once */
+    size_t weight_bytes;    /* as stored */
+};
+const struct model_info *model_info(const struct model *m);
+
+/* eos_token_id of generation_config.json, else of config.json: one or a list. Borrowed. */
+const int32_t *model_eos(const struct model *m, int *n);
+
+/* The resolved card, line by line, as `tgen inspect` prints it: what the config and its defaults
+ * come to. */
+struct model_fact {
+    const char *key; /* "num_hidden_layers" */
+    enum { FACT_TEXT, FACT_NUMBER, FACT_BOOL } type;
+    const char *text; /* FACT_TEXT */
+    double number;    /* FACT_NUMBER, FACT_BOOL */
+};
+const struct model_fact *model_facts(const struct model *m, int *n);
+
+#endif

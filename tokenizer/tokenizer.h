@@ -1,0 +1,80 @@
+/*
+ * Text <-> token ids, as the files of a Hugging Face directory describe it. The only header of this
+ * folder that others include. Never opens a file: bytes come in, ids and bytes go out.
+ *
+ *   tokenizer   immutable once loaded: any number of threads may use one
+ *   encoder     one thread's working memory for text -> ids
+ *   decoder     one stream's state for ids -> text (leading-space and byte-fallback rules reach
+ * across tokens)
+ */
+#ifndef TOKENIZER_TOKENIZER_H
+#define TOKENIZER_TOKENIZER_H
+
+#include "core/base.h"
+#include "core/err.h"
+
+struct tokenizer;
+struct encoder;
+struct decoder;
+
+/* The files of the directory; {NULL, 0} where one is absent. They need not outlive the call.
+ * tokenizer_json wins; without it vocab_json and merges_txt serve together. */
+struct tokenizer_files {
+    struct bytes tokenizer_json;
+    struct bytes tokenizer_config;   /* tokenizer_config.json */
+    struct bytes special_tokens_map; /* special_tokens_map.json */
+    struct bytes vocab_json;
+    struct bytes merges_txt;
+};
+
+/* NULL and ERR_LOAD: a malformed file, or a component that is not supported, by name. */
+struct tokenizer *tokenizer_load(const struct tokenizer_files *files, struct err *e);
+void tokenizer_free(struct tokenizer *t);
+
+/* One more than the largest id. */
+int32_t tokenizer_n_ids(const struct tokenizer *t);
+
+/* The ids of bos_token and eos_token where the files name them, else -1. */
+int32_t tokenizer_bos(const struct tokenizer *t);
+int32_t tokenizer_eos(const struct tokenizer *t);
+
+/* The vocabulary's own spelling of an id ("Ġthe", "<0x0A>"), not terminated; {NULL, 0} for an id
+ * that has none. */
+struct bytes tokenizer_piece(const struct tokenizer *t, int32_t id);
+
+/* True for added tokens with "special": true, which decoding leaves out unless asked. */
+bool tokenizer_is_special(const struct tokenizer *t, int32_t id);
+
+/* A growable list of ids; start with all zero, give back with ids_free. */
+struct ids {
+    int32_t *id;
+    size_t n, capacity;
+};
+bool ids_push(struct ids *list, int32_t id, struct err *e);
+void ids_free(struct ids *list);
+
+/* What encoding may do besides: add the special tokens of the post-processor (BOS, and EOS where
+ * the files want it); recognise special tokens that are spelled out in the text (without it, text
+ * from a user never becomes one). */
+enum { ENCODE_ADD_SPECIAL = 1, ENCODE_PARSE_SPECIAL = 2 };
+
+struct encoder *encoder_new(const struct tokenizer *t, struct err *e);
+void encoder_free(struct encoder *en);
+
+/* Appends the ids of text[0..n) to *out. Bytes that are no UTF-8 are encoded as bytes where the
+ * vocabulary can. */
+bool encoder_encode(struct encoder *en, const char *text, size_t n, unsigned flags, struct ids *out,
+                    struct err *e);
+
+/* show_special: special tokens are spelled out rather than left out. */
+struct decoder *decoder_new(const struct tokenizer *t, bool show_special, struct err *e);
+void decoder_free(struct decoder *d);
+
+/* The bytes that one more id adds to the text; valid until the next call. A character may arrive in
+ * several pieces. An id outside the vocabulary adds nothing. */
+struct bytes decoder_next(struct decoder *d, int32_t id);
+
+/* Forgets all, to begin a new text. */
+void decoder_reset(struct decoder *d);
+
+#endif

@@ -1,0 +1,25 @@
+/* Activation functions by the names that config.json uses. */
+#ifndef CORE_ACT_H
+#define CORE_ACT_H
+
+#include "core/base.h"
+
+struct kernels;
+
+enum act {
+    ACT_SILU,      /* "silu", "swish" */
+    ACT_GELU,      /* "gelu": the exact form with erf */
+    ACT_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh", "gelu_fast" */
+    ACT_RELU       /* "relu" */
+};
+
+/* The function of that name; false where there is none. */
+bool act_parse(const char *name, enum act *out);
+
+/* Hugging Face's name of it. */
+const char *act_name(enum act act);
+
+/* In place over x[n]. */
+void act_apply(const struct kernels *kernels, enum act act, float *x, size_t n);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * The thread pool. Threads are made once; between two runs they spin for a moment, because the next
+ * token comes soon, and then sleep. Inside a run they meet at a counter; who waits spins, then
+ * yields, so that more threads than CPUs is slow but never stuck.
+ */
+#include "core/compute.h"
+
+#include "core/kernels/kernels.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MAX_THREADS = 1024,
+    SPINS_BEFORE_YIELD = 1 << 11, /* at a barrier: the others are at most a kernel behind */
+    SPINS_BEFORE_SLEEP = 1 << 13  /* between runs: about the time that sampling and writing take */
+};
+
+struct compute {
+    const struct kernels *kernels;
+    int n_threads;
+    struct worker *workers; /* [n_threads] */
+    pthread_t *threads;     /* [n_threads], the first unused */
+    int n_started;
+
+    void (*task)(struct worker *w, void *context);
+    void *context;
+    atomic_uint run;      /* counts runs; a change is the signal to begin */
+    atomic_int n_running; /* workers other than the caller that have not finished this run */
+    atomic_bool closing;
+
+    atomic_int n_arrived; /* at the barrier */
+    atomic_uint phase;    /* counts barriers passed */
+
+    pthread_mutex_t mutex; /* guards n_sleeping and goes with wake */
+    pthread_cond_t wake;
+    int n_sleeping;
+};
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Spins, then yields, for as long as *value is `old`. */
+static void wait_change(atomic_uint *value, unsigned old)
+{
+    for (int spins = 0; atomic_load_explicit(value, memory_order_acquire) == old; spins++)
+        if (spins < SPINS_BEFORE_YIELD)
+            relax();
+        else
+            sched_yield();
+}
+
+/* Waits for the next run, in the end asleep. Returns its number. */
+static unsigned wait_run(struct compute *c, unsigned last)
+{
+    for (int spins = 0; spins < SPINS_BEFORE_SLEEP; spins++) {
+        const unsigned now = atomic_load_explicit(&c->run, memory_order_acquire);
+        if (now != last)
+            return now;
+        relax();
+    }
+    pthread_mutex_lock(&c->mutex);
+    c->n_sleeping++;
+    while (atomic_load_explicit(&c->run, memory_order_acquire) == last)
+        pthread_cond_wait(&c->wake, &c->mutex);
+    c->n_sleeping--;
+    pthread_mutex_unlock(&c->mutex);
+    return atomic_load_explicit(&c->run, memory_order_acquire);
+}
+
+/* A change of `run` cannot slip between a sleeper's last look and its wait: both sides hold the
+ * mutex. */
+static void begin_run(struct compute *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    atomic_fetch_add_explicit(&c->run, 1, memory_order_release);
+    if (c->n_sleeping)
+        pthread_cond_broadcast(&c->wake);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+static void *thread_main(void *arg)
+{
+    struct worker *w = arg;
+    struct compute *c = w->compute;
+    unsigned run = 0;
+    for (;;) {
+        run = wait_run(c, run);
+        if (atomic_load_explicit(&c->closing, memory_order_relaxed))
+            return NULL;
+        c->task(w, c->context);
+        atomic_fetch_sub_explicit(&c->n_running, 1, memory_order_release);
+    }
+}
+
+static int n_cpus(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1; /* more CPUs than the set can name, or forbidden: safe rather than fast */
+    return max_int(1, CPU_COUNT(&set));
+}
+
+static const struct kernels *choose_kernels(const char *level, struct err *e)
+{
+    const char *const source = level ? "--cpu" : "TGEN_CPU";
+    if (!level)
+        level = getenv("TGEN_CPU");
+    if (!level || !*level)
+        return kernels_best();
+    const struct kernels *k = kernels_for(level);
+    if (k)
+        return k;
+    char known[128] = "";
+    for (int i = 0; kernels_levels[i]; i++) {
+        if (strcmp(kernels_levels[i], level) == 0) {
+            err_set(e, ERR_USAGE, "%s: this machine cannot run the level \"%s\"", source, level);
+            return NULL;
+        }
+        const size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", kernels_levels[i]);
+    }
+    err_set(e, ERR_USAGE, "%s: \"%s\" is no level; there are %s", source, level, known);
+    return NULL;
+}
+
+static bool start_threads(struct compute *c, struct err *e)
+{
+    for (int i = 0; i < c->n_threads; i++)
+        c->workers[i] = (struct worker){
+            .compute = c, .kernels = c->kernels, .index = i, .n_workers = c->n_threads};
+    for (int i = 1; i < c->n_threads; i++) {
+        const int error = pthread_create(&c->threads[i], NULL, thread_main, &c->workers[i]);
+        if (error)
+            return err_set(e, ERR_RUNTIME, "thread %d of %d cannot be started: %s", i + 1,
+                           c->n_threads, strerror(error));
+        c->n_started++;
+    }
+    return true;
+}
+
+struct compute *compute_open(int n_threads, const char *level, struct err *e)
+{
+    const struct kernels *kernels = choose_kernels(level, e);
+    if (!kernels)
+        return NULL;
+    if (n_threads < 0 || n_threads > MAX_THREADS) {
+        err_set(e, ERR_USAGE, "%d threads: there can be 1 to %d", n_threads, MAX_THREADS);
+        return NULL;
+    }
+    struct compute *c = calloc(1, sizeof *c);
+    if (!c) {
+        err_no_memory(e);
+        return NULL;
+    }
+    c->kernels = kernels;
+    c->n_threads = n_threads ? n_threads : min_int(n_cpus(), MAX_THREADS);
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->wake, NULL);
+    c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);
+    c->threads = calloc((size_t)c->n_threads, sizeof *c->threads);
+    if (!c->workers || !c->threads)
+        err_no_memory(e);
+    else if (start_threads(c, e))
+        return c;
+    compute_close(c);
+    return NULL;
+}
+
+void compute_close(struct compute *c)
+{
+    if (!c)
+        return;
+    atomic_store_explicit(&c->closing, true, memory_order_relaxed);
+    begin_run(c);
+    for (int i = 1; i <= c->n_started; i++)
+        pthread_join(c->threads[i], NULL);
+    pthread_cond_destroy(&c->wake);
+    pthread_mutex_destroy(&c->mutex);
+    free(c->threads);
+    free(c->workers);
+    free(c);
+}
+
+int compute_n_threads(const struct compute *c)
+{
+    return c->n_threads;
+}
+
+const struct kernels *compute_kernels(const struct compute *c)
+{
+    return c->kernels;
+}
+
+void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context)
+{
+    c->task = task;
+    c->context = context;
+    atomic_store_explicit(&c->n_running, c->n_threads - 1, memory_order_relaxed);
+    if (c->n_threads > 1)
+        begin_run(c);
+    task(&c->workers[0], context);
+    for (int spins = 0; atomic_load_explicit(&c->n_running, memory_order_acquire) > 0; spins++)
+        if (spins < SPINS_BEFORE_YIELD)
+            relax();
+        else
+            sched_yield();
+}
+
+void worker_sync(struct worker *w)
+{
+    struct compute *c = w->compute;
+    if (w->n_workers == 1)
+        return;
+    const unsigned phase = atomic_load_explicit(&c->phase, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&c->n_arrived, 1, memory_order_acq_rel) == w->n_workers - 1) {
+        atomic_store_explicit(&c->n_arrived, 0, memory_order_relaxed);
+        atomic_store_explicit(&c->phase, phase + 1, memory_order_release);
+    } else {
+        wait_change(&c->phase, phase);
+    }
+}
+
+void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin, size_t *end)
+{
+    const size_t n_grains = (n + grain - 1) / grain;
+    const size_t first = n_grains * (size_t)w->index / (size_t)w->n_workers;
+    const size_t last = n_grains * (size_t)(w->index + 1) / (size_t)w->n_workers;
+    *begin = first * grain < n ? first * grain : n;
+    *end = last * grain < n ? last * grain : n;
+}

@@ -1,0 +1,52 @@
+/* Splits the outputs of a matrix over the workers and hands each part to the kernel of its dtype.
+ */
+#include "core/linear.h"
+
+#include "core/kernels/kernels.h"
+
+#include <assert.h>
+
+_Static_assert((int)DTYPE_F32 == WEIGHT_F32 && (int)DTYPE_F16 == WEIGHT_F16 &&
+                   (int)DTYPE_BF16 == WEIGHT_BF16,
+               "kernels index their tables by dtype");
+
+/* Outputs per share: whole cache lines of y, and whole tiles of every kernel. */
+enum { GRAIN = 16 };
+
+bool linear_supports(enum dtype dtype)
+{
+    return (int)dtype < N_WEIGHT_TYPES;
+}
+
+void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
+                  size_t n, float *y, size_t y_stride, enum linear_store store)
+{
+    assert(linear_supports(l->dtype));
+    size_t begin, end;
+    worker_share(w, (size_t)l->n_out, GRAIN, &begin, &end);
+    if (begin == end)
+        return;
+    const size_t first = l->transposed ? begin : begin * l->stride;
+    const struct linear_args args = {
+        .y = y + begin,
+        .y_stride = y_stride,
+        .x = x,
+        .x_stride = x_stride,
+        .n_x = n,
+        .w = (const unsigned char *)l->w + first * dtype_size(l->dtype),
+        .w_stride = l->stride,
+        .n_w = end - begin,
+        .n_k = (size_t)l->n_in,
+        .bias = l->bias ? l->bias + begin : NULL,
+        .scale = 1,
+        .add = store == LINEAR_ADD,
+    };
+    (l->transposed ? w->kernels->linear_cols : w->kernels->linear_rows)[l->dtype](&args);
+}
+
+void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out)
+{
+    assert(!l->transposed && row >= 0 && row < l->n_out);
+    const size_t offset = (size_t)row * l->stride * dtype_size(l->dtype);
+    kernels->to_f32[l->dtype](out, (const unsigned char *)l->w + offset, (size_t)l->n_in);
+}

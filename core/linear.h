@@ -1,0 +1,34 @@
+/*
+ * y = x W^T + b over weights where they lie: a matrix as a checkpoint stores it, or some rows of a
+ * fused one. Owns nothing; W is a view into the checkpoint, b belongs to the model.
+ */
+#ifndef CORE_LINEAR_H
+#define CORE_LINEAR_H
+
+#include "core/compute.h"
+#include "core/tensor.h"
+
+struct linear {
+    const void *w; /* transposed ? [n_in, n_out] : [n_out, n_in], rows `stride` elements apart */
+    enum dtype dtype;
+    int n_out;
+    int n_in;
+    size_t stride;
+    bool transposed;   /* GPT-2's Conv1D */
+    const float *bias; /* [n_out] or NULL */
+};
+
+enum linear_store { LINEAR_SET, LINEAR_ADD };
+
+/* True for the dtypes that the kernels read in place. */
+bool linear_supports(enum dtype dtype);
+
+/* y[i, :] (= or +=) W x[i, :] + b for i in [0, n). Each worker computes its own outputs; sync
+ * before y is read. */
+void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
+                  size_t n, float *y, size_t y_stride, enum linear_store store);
+
+/* out[n_in] = row `row` of a matrix that is not transposed, as f32: an embedding look-up. */
+void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out);
+
+#endif

@@ -1,0 +1,60 @@
+/*
+ * Rotary position embeddings (Su et al. 2021): the frequencies, with every scaling that Hugging
+ * Face configs name, and the angles of a position. Formulas: transformers/modeling_rope_utils.py.
+ * Owns nothing.
+ */
+#ifndef CORE_ROPE_H
+#define CORE_ROPE_H
+
+#include "core/base.h"
+
+struct kernels;
+
+enum rope_type {
+    ROPE_DEFAULT,
+    ROPE_LINEAR,  /* positions divided by factor */
+    ROPE_DYNAMIC, /* NTK: theta grows with the length beyond the original one */
+    ROPE_LLAMA3,  /* low frequencies divided by factor, high ones kept, a ramp between */
+    ROPE_YARN,    /* Peng et al. 2023 */
+    ROPE_LONGROPE /* Ding et al. 2024: a factor per frequency, one list for short and one for long
+                     texts */
+};
+
+struct rope {
+    enum rope_type type;
+    int n_dims; /* values of a head that rotate, even */
+    double theta;
+    double factor;
+    int original_max_position_embeddings; /* the length before scaling */
+    double attention_factor;              /* multiplies cos and sin */
+    double low_freq_factor;               /* llama3 */
+    double high_freq_factor;
+    double beta_fast; /* yarn */
+    double beta_slow;
+    bool truncate;              /* yarn: whole dimensions bound the ramp */
+    const double *short_factor; /* longrope, [n_dims / 2] each */
+    const double *long_factor;
+};
+
+/* "default", "linear", ...; false where there is none of that name ("su" is longrope). */
+bool rope_type_parse(const char *name, enum rope_type *out);
+const char *rope_type_name(enum rope_type type);
+
+/* yarn's and longrope's attention_factor where the config does not give one. */
+double rope_default_attention_factor(const struct rope *r);
+
+/* True where the frequencies change with the length of the text. */
+bool rope_depends_on_length(const struct rope *r);
+
+/* inv_freq[n_dims / 2] for a text of `length` tokens. */
+void rope_frequencies(const struct rope *r, int length, double *inv_freq);
+
+/* cos and sin [n_dims / 2] of position * inv_freq, times attention_factor. */
+void rope_angles(const struct rope *r, const double *inv_freq, int position, float *cos_out,
+                 float *sin_out);
+
+/* Rotates the first n_dims values of each of n_heads heads, head_dim apart, in place. */
+void rope_rotate(const struct rope *r, const struct kernels *kernels, float *heads, int n_heads,
+                 int head_dim, const float *cos_in, const float *sin_in);
+
+#endif

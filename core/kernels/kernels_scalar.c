@@ -1,0 +1,255 @@
+/*
+ * The definition. Every slot as plainly as C says it: sums in double and in the order of the
+ * index, exp, tanh and erf from libm, one rounding to float at the end. The faster rungs are
+ * measured against these functions, so nothing here is clever, and nothing may be contracted
+ * (-ffp-contract=off).
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/kernels/rungs.h"
+
+static float from_bits(uint32_t bits)
+{
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* IEEE 754 binary16 -> binary32, exact; NaNs keep their payload and become quiet, as F16C does. */
+static float f16_to_f32(uint16_t h)
+{
+    const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+    const uint32_t exponent = (h >> 10) & 31;
+    const uint32_t mantissa = h & 1023;
+    if (exponent == 31) {
+        const uint32_t quiet = mantissa ? 0x400000 : 0;
+        return from_bits(sign | 0x7f800000 | quiet | mantissa << 13);
+    }
+    if (exponent == 0) {
+        const float magnitude = (float)mantissa * 0x1p-24f;
+        return sign ? -magnitude : magnitude;
+    }
+    return from_bits(sign | (exponent + (127 - 15)) << 23 | mantissa << 13);
+}
+
+/* Weight number i; memcpy because a safetensors file aligns its tensors to nothing. */
+static inline float weight_at(int type, const void *w, size_t i)
+{
+    const char *bytes = w;
+    if (type == WEIGHT_F32) {
+        float f;
+        memcpy(&f, bytes + i * sizeof f, sizeof f);
+        return f;
+    }
+    uint16_t h;
+    memcpy(&h, bytes + i * sizeof h, sizeof h);
+    return type == WEIGHT_BF16 ? from_bits((uint32_t)h << 16) : f16_to_f32(h);
+}
+
+/* w(r, k) stands at r * r_step + k * k_step. */
+static inline void linear(const struct linear_args *a, int type, size_t r_step, size_t k_step)
+{
+    for (size_t i = 0; i < a->n_x; i++) {
+        for (size_t r = 0; r < a->n_w; r++) {
+            double sum = 0;
+            for (size_t k = 0; k < a->n_k; k++)
+                sum += (double)a->x[i * a->x_stride + k] *
+                       (double)weight_at(type, a->w, r * r_step + k * k_step);
+            const double bias = a->bias ? (double)a->bias[r] : 0;
+            float *y = &a->y[i * a->y_stride + r];
+            *y = (float)((a->add ? (double)*y : 0) + (double)a->scale * (sum + bias));
+        }
+    }
+}
+
+static void linear_rows_f32(const struct linear_args *a)
+{
+    linear(a, WEIGHT_F32, a->w_stride, 1);
+}
+
+static void linear_rows_f16(const struct linear_args *a)
+{
+    linear(a, WEIGHT_F16, a->w_stride, 1);
+}
+
+static void linear_rows_bf16(const struct linear_args *a)
+{
+    linear(a, WEIGHT_BF16, a->w_stride, 1);
+}
+
+static void linear_cols_f32(const struct linear_args *a)
+{
+    linear(a, WEIGHT_F32, 1, a->w_stride);
+}
+
+static void linear_cols_f16(const struct linear_args *a)
+{
+    linear(a, WEIGHT_F16, 1, a->w_stride);
+}
+
+static void linear_cols_bf16(const struct linear_args *a)
+{
+    linear(a, WEIGHT_BF16, 1, a->w_stride);
+}
+
+/* As bytes: a copy through a float variable need not keep a signalling NaN. */
+static void f32_to_f32(float *out, const void *in, size_t n)
+{
+    if (n)
+        memcpy(out, in, n * sizeof *out);
+}
+
+static void f16_to_f32_array(float *out, const void *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = weight_at(WEIGHT_F16, in, i);
+}
+
+static void bf16_to_f32_array(float *out, const void *in, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = weight_at(WEIGHT_BF16, in, i);
+}
+
+static void norm_rms(float *out, const float *x, const float *weight, size_t n, float eps)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    const double scale = 1 / sqrt(sum / (double)n + (double)eps);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)((double)x[i] * scale * (double)weight[i]);
+}
+
+static void norm_layer(float *out, const float *x, const float *weight, const float *bias, size_t n,
+                       float eps)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)x[i];
+    const double mean = sum / (double)n;
+    double squares = 0;
+    for (size_t i = 0; i < n; i++)
+        squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+    const double scale = 1 / sqrt(squares / (double)n + (double)eps);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (float)(((double)x[i] - mean) * scale * (double)weight[i] +
+                         (bias ? (double)bias[i] : 0));
+}
+
+static void silu(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)((double)x[i] / (1 + exp(-(double)x[i])));
+}
+
+static void gelu_tanh(float *x, size_t n)
+{
+    const double sqrt_2_over_pi = 0.79788456080286535588;
+    for (size_t i = 0; i < n; i++) {
+        const double v = (double)x[i];
+        x[i] = (float)(0.5 * v * (1 + tanh(sqrt_2_over_pi * (v + 0.044715 * v * v * v))));
+    }
+}
+
+/* 1 + erf(z) written as erfc(-z), which keeps its digits where x is far below zero. */
+static void gelu_erf(float *x, size_t n)
+{
+    const double sqrt_half = 0.70710678118654752440;
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(0.5 * (double)x[i] * erfc(-(double)x[i] * sqrt_half));
+}
+
+static void relu(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = x[i] < 0 ? 0 : x[i];
+}
+
+static void mul(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] *= x[i];
+}
+
+static void add(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] += x[i];
+}
+
+static void rope_half(float *x, const float *cos, const float *sin, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        const double a = (double)x[i], b = (double)x[i + n / 2];
+        x[i] = (float)(a * (double)cos[i] - b * (double)sin[i]);
+        x[i + n / 2] = (float)(b * (double)cos[i] + a * (double)sin[i]);
+    }
+}
+
+static void attend_scores(float *scores, const float *q, const float *k, size_t k_stride,
+                          size_t n_positions, size_t head_dim, float scale)
+{
+    for (size_t j = 0; j < n_positions; j++) {
+        double sum = 0;
+        for (size_t d = 0; d < head_dim; d++)
+            sum += (double)q[d] * (double)k[j * k_stride + d];
+        scores[j] = (float)((double)scale * sum);
+    }
+}
+
+/* Where all are -inf the maximum cannot be taken off (-inf - -inf is NaN): zero is, and the sum of
+ * zero says that there is nothing to divide. A NaN still reaches every element. */
+static void softmax(float *x, size_t n)
+{
+    float max = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        max = x[i] > max ? x[i] : max;
+    const double shift = max == -INFINITY ? 0 : (double)max;
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += exp((double)x[i] - shift);
+    const double inverse = sum == 0 ? 0 : 1 / sum;
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(exp((double)x[i] - shift) * inverse);
+}
+
+static void attend_values(float *out, const float *p, const float *v, size_t v_stride,
+                          size_t n_positions, size_t head_dim)
+{
+    for (size_t d = 0; d < head_dim; d++) {
+        double sum = 0;
+        for (size_t j = 0; j < n_positions; j++)
+            sum += (double)p[j] * (double)v[j * v_stride + d];
+        out[d] = (float)sum;
+    }
+}
+
+void kernels_scalar_fill(struct kernels *k)
+{
+    *k = (struct kernels){
+        .level = "scalar",
+        .linear_rows = {[WEIGHT_F32] = linear_rows_f32,
+                        [WEIGHT_F16] = linear_rows_f16,
+                        [WEIGHT_BF16] = linear_rows_bf16},
+        .linear_cols = {[WEIGHT_F32] = linear_cols_f32,
+                        [WEIGHT_F16] = linear_cols_f16,
+                        [WEIGHT_BF16] = linear_cols_bf16},
+        .to_f32 = {[WEIGHT_F32] = f32_to_f32,
+                   [WEIGHT_F16] = f16_to_f32_array,
+                   [WEIGHT_BF16] = bf16_to_f32_array},
+        .norm_rms = norm_rms,
+        .norm_layer = norm_layer,
+        .silu = silu,
+        .gelu_tanh = gelu_tanh,
+        .gelu_erf = gelu_erf,
+        .relu = relu,
+        .mul = mul,
+        .add = add,
+        .rope_half = rope_half,
+        .attend_scores = attend_scores,
+        .softmax = softmax,
+        .attend_values = attend_values,
+    };
+}

@@ -8,10 +8,61 @@
 
 #include "core/kernels/rungs.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 static bool always(void)
 {
     return true;
 }
+
+#if defined(__x86_64__)
+
+struct x86_features {
+    unsigned ecx1;  /* cpuid 1 */
+    unsigned ebx7;  /* cpuid 7.0 */
+    unsigned state; /* XCR0: the registers that the operating system saves */
+};
+
+/* Intel SDM volume 1, 14.3 and 15.2: the CPU flags alone do not say that the registers may be used;
+ * XCR0 is readable where OSXSAVE is set. */
+static struct x86_features x86_detect(void)
+{
+    struct x86_features f = {0};
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+        return f;
+    f.ecx1 = c;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+        f.ebx7 = b;
+    unsigned high;
+    __asm__("xgetbv" : "=a"(f.state), "=d"(high) : "c"(0));
+    return f;
+}
+
+static bool all_of(unsigned flags, unsigned wanted)
+{
+    return (flags & wanted) == wanted;
+}
+
+static bool has_avx2(void)
+{
+    const unsigned xmm_ymm = 0x6;
+    const struct x86_features f = x86_detect();
+    return all_of(f.state, xmm_ymm) && all_of(f.ecx1, bit_AVX | bit_FMA | bit_F16C) &&
+           all_of(f.ebx7, bit_AVX2);
+}
+
+static bool has_avx512(void)
+{
+    const unsigned opmask_zmm = 0xe0;
+    const struct x86_features f = x86_detect();
+    return has_avx2() && all_of(f.state, opmask_zmm) &&
+           all_of(f.ebx7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
+}
+
+#endif
 
 static const struct rung {
     const char *level;
@@ -19,6 +70,10 @@ static const struct rung {
     void (*fill)(struct kernels *k);
 } rungs[] = {
     {"scalar", always, kernels_scalar_fill},
+#if defined(__x86_64__)
+    {"avx2", has_avx2, kernels_avx2_fill},
+    {"avx512", has_avx512, kernels_avx512_fill},
+#endif
 };
 
 enum { N_RUNGS = sizeof rungs / sizeof *rungs };

@@ -9,5 +9,9 @@
 #include "core/kernels/kernels.h"
 
 void kernels_scalar_fill(struct kernels *k);
+#if defined(__x86_64__)
+void kernels_avx2_fill(struct kernels *k);
+void kernels_avx512_fill(struct kernels *k);
+#endif
 
 #endif

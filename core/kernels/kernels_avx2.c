@@ -1,0 +1,148 @@
+/*
+ * The rung for x86 with AVX2, FMA and F16C: Intel since Haswell (2013), AMD since Excavator (2015)
+ * and Zen. Sixteen registers of eight floats: a tile is 12 accumulators, 3 operands that stay and 1
+ * that goes by, which keeps two FMA units busy through their latency of 4 or 5 cycles. Owns the
+ * vocabulary of kernels.inc for this width and nothing else.
+ */
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/kernels/rungs.h"
+
+enum { V_LANES = 8, ROWS_X = 3, COLS_X = 4, COLS_V = 3 };
+
+typedef __m256 vf;
+
+static inline vf v_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+static inline vf v_load(const void *p)
+{
+    return _mm256_loadu_ps(p);
+}
+
+static inline vf v_load_f16(const void *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128(p));
+}
+
+/* bf16 is the upper half of an f32. */
+static inline vf bf16_to_f32(__m128i h)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
+}
+
+static inline vf v_load_bf16(const void *p)
+{
+    return bf16_to_f32(_mm_loadu_si128(p));
+}
+
+static inline void v_store(float *p, vf x)
+{
+    _mm256_storeu_ps(p, x);
+}
+
+/* All bits of the first n lanes. */
+static inline __m256i first_lanes(size_t n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+
+static inline vf v_load_part(const void *p, size_t n)
+{
+    return _mm256_maskload_ps(p, first_lanes(n));
+}
+
+static inline __m128i load_halves(const void *p, size_t n)
+{
+    uint16_t halves[V_LANES] = {0};
+    memcpy(halves, p, n * sizeof *halves);
+    return _mm_loadu_si128((const void *)halves);
+}
+
+static inline vf v_load_f16_part(const void *p, size_t n)
+{
+    return _mm256_cvtph_ps(load_halves(p, n));
+}
+
+static inline vf v_load_bf16_part(const void *p, size_t n)
+{
+    return bf16_to_f32(load_halves(p, n));
+}
+
+static inline void v_store_part(float *p, vf x, size_t n)
+{
+    _mm256_maskstore_ps(p, first_lanes(n), x);
+}
+
+static inline vf v_first(vf a, size_t n, vf b)
+{
+    return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(first_lanes(n)));
+}
+
+static inline vf v_negative(vf s, vf a, vf b)
+{
+    return _mm256_blendv_ps(b, a, s);
+}
+
+static inline vf v_fma(vf a, vf b, vf c)
+{
+    return _mm256_fmadd_ps(a, b, c);
+}
+
+static inline vf v_min(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+static inline vf v_max(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+static inline vf v_sqrt(vf x)
+{
+    return _mm256_sqrt_ps(x);
+}
+
+static inline vf v_round(vf x)
+{
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* In two steps, since 2^n itself may be no normal number; only the second can round. */
+static inline vf v_scale(vf x, vf n)
+{
+    const __m256i bias = _mm256_set1_epi32(127);
+    const __m256i whole = _mm256_cvtps_epi32(n);
+    const __m256i half = _mm256_srai_epi32(whole, 1);
+    const __m256i rest = _mm256_sub_epi32(whole, half);
+    const __m256i a = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
+    const __m256i b = _mm256_slli_epi32(_mm256_add_epi32(rest, bias), 23);
+    return x * _mm256_castsi256_ps(a) * _mm256_castsi256_ps(b);
+}
+
+static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
+{
+    const vf four = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+    const __m128 sum = _mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1);
+    _mm_storeu_ps(sums, _mm_loadu_ps(sums) + sum);
+}
+
+static inline float v_sum(vf a)
+{
+    const __m128 four = _mm256_castps256_ps128(a) + _mm256_extractf128_ps(a, 1);
+    const __m128 two = four + _mm_movehl_ps(four, four);
+    return _mm_cvtss_f32(two + _mm_movehdup_ps(two));
+}
+
+#include "core/kernels/kernels.inc"
+
+void kernels_avx2_fill(struct kernels *k)
+{
+    fill(k);
+}

@@ -1,0 +1,140 @@
+/*
+ * The rung for x86 with AVX-512 F, BW, DQ and VL: Intel since Skylake-SP (2017), AMD since Zen 4
+ * (2022). Thirty-two registers of sixteen floats: a tile is 24 accumulators, 6 operands that stay
+ * and 1 that goes by. Masked loads make the edges cheap. Owns the vocabulary of kernels.inc for
+ * this width and nothing else.
+ */
+#include <immintrin.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/kernels/rungs.h"
+
+enum { V_LANES = 16, ROWS_X = 6, COLS_X = 6, COLS_V = 4 };
+
+typedef __m512 vf;
+
+static inline vf v_set(float x)
+{
+    return _mm512_set1_ps(x);
+}
+
+static inline __mmask16 first_lanes(size_t n)
+{
+    return (__mmask16)((1u << n) - 1);
+}
+
+/* bf16 is the upper half of an f32. */
+static inline vf bf16_to_f32(__m256i h)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
+}
+
+static inline vf v_load(const void *p)
+{
+    return _mm512_loadu_ps(p);
+}
+
+static inline vf v_load_f16(const void *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
+}
+
+static inline vf v_load_bf16(const void *p)
+{
+    return bf16_to_f32(_mm256_loadu_si256(p));
+}
+
+static inline vf v_load_part(const void *p, size_t n)
+{
+    return _mm512_maskz_loadu_ps(first_lanes(n), p);
+}
+
+static inline vf v_load_f16_part(const void *p, size_t n)
+{
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(n), p));
+}
+
+static inline vf v_load_bf16_part(const void *p, size_t n)
+{
+    return bf16_to_f32(_mm256_maskz_loadu_epi16(first_lanes(n), p));
+}
+
+static inline void v_store(float *p, vf x)
+{
+    _mm512_storeu_ps(p, x);
+}
+
+static inline void v_store_part(float *p, vf x, size_t n)
+{
+    _mm512_mask_storeu_ps(p, first_lanes(n), x);
+}
+
+static inline vf v_first(vf a, size_t n, vf b)
+{
+    return _mm512_mask_blend_ps(first_lanes(n), b, a);
+}
+
+static inline vf v_negative(vf s, vf a, vf b)
+{
+    return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(s)), b, a);
+}
+
+static inline vf v_fma(vf a, vf b, vf c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+}
+
+static inline vf v_min(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+static inline vf v_max(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+static inline vf v_sqrt(vf x)
+{
+    return _mm512_sqrt_ps(x);
+}
+
+static inline vf v_round(vf x)
+{
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+static inline vf v_scale(vf x, vf n)
+{
+    return _mm512_scalef_ps(x, n);
+}
+
+static inline __m256 fold(vf a)
+{
+    return _mm512_castps512_ps256(a) + _mm512_extractf32x8_ps(a, 1);
+}
+
+static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
+{
+    const __m256 ab = _mm256_hadd_ps(fold(a), fold(b));
+    const __m256 cd = _mm256_hadd_ps(fold(c), fold(d));
+    const __m256 four = _mm256_hadd_ps(ab, cd);
+    const __m128 sum = _mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1);
+    _mm_storeu_ps(sums, _mm_loadu_ps(sums) + sum);
+}
+
+static inline float v_sum(vf a)
+{
+    const __m256 eight = fold(a);
+    const __m128 four = _mm256_castps256_ps128(eight) + _mm256_extractf128_ps(eight, 1);
+    const __m128 two = four + _mm_movehl_ps(four, four);
+    return _mm_cvtss_f32(two + _mm_movehdup_ps(two));
+}
+
+#include "core/kernels/kernels.inc"
+
+void kernels_avx512_fill(struct kernels *k)
+{
+    fill(k);
+}

@@ -32,7 +32,8 @@ bool checkpoint_load_tensors(struct checkpoint *c, struct err *e);
 /* NULL where there is none of that name. Needs checkpoint_load_tensors. */
 const struct tensor *checkpoint_tensor(const struct checkpoint *c, const char *name);
 
-/* All tensors, in the order of the files. */
+/* All tensors, in the order of the files: one array, so that a difference of pointers is an index.
+ */
 size_t checkpoint_n_tensors(const struct checkpoint *c);
 const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i);
 

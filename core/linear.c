@@ -18,12 +18,17 @@ bool linear_supports(enum dtype dtype)
     return (int)dtype < N_WEIGHT_TYPES;
 }
 
+void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
+{
+    worker_share(w, (size_t)n_out, GRAIN, begin, end);
+}
+
 void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
                   size_t n, float *y, size_t y_stride, enum linear_store store)
 {
     assert(linear_supports(l->dtype));
     size_t begin, end;
-    worker_share(w, (size_t)l->n_out, GRAIN, &begin, &end);
+    linear_share(w, l->n_out, &begin, &end);
     if (begin == end)
         return;
     const size_t first = l->transposed ? begin : begin * l->stride;

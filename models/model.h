@@ -28,6 +28,17 @@ const struct model_info *model_info(const struct model *m);
 /* eos_token_id of generation_config.json, else of config.json: one or a list. Borrowed. */
 const int32_t *model_eos(const struct model *m, int *n);
 
+/* What generation_config.json says of sampling; a member counts only where its flag is set, because
+ * a default that transformers would fill in is nobody's wish. */
+struct model_defaults {
+    bool has_do_sample, has_temperature, has_top_k, has_top_p, has_min_p, has_typical_p;
+    bool has_repetition_penalty;
+    bool do_sample; /* false: greedy */
+    float temperature, top_p, min_p, typical_p, repetition_penalty;
+    int top_k;
+};
+const struct model_defaults *model_defaults(const struct model *m);
+
 /* The resolved card, line by line, as `tgen inspect` prints it: what the config and its defaults
  * come to. */
 struct model_fact {

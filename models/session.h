@@ -22,6 +22,7 @@ struct session_params {
     int n_context; /* positions that the KV cache holds */
     int n_batch;   /* most tokens that go through the layers at once; a longer prompt is cut */
     int n_rows;    /* most rows of logits that one call gives: 1 to generate, more to score */
+    int n_threads; /* of the compute that it will run on; session_new sees for itself */
     enum precision precision;
 };
 

@@ -1,0 +1,24 @@
+/*
+ * Names -> tensors: finds for every role that the spec asks for the tensor that the family's table
+ * names, checks its shape and dtype, and sees to it that no tensor of the checkpoint is left over.
+ */
+#ifndef MODELS_BIND_H
+#define MODELS_BIND_H
+
+#include "core/arena.h"
+#include "core/checkpoint.h"
+#include "models/family.h"
+
+/* What was bound, for the card. */
+struct bind_totals {
+    size_t n_parameters; /* tied tensors once */
+    size_t n_bytes;
+};
+
+/* Fills in *weights, whose matrices view into the checkpoint; small vectors and the table of layers
+ * come from the arena. ERR_LOAD with the tensor's name, and both shapes where they disagree. */
+bool bind_weights(const struct family *family, const struct model_spec *spec,
+                  const struct checkpoint *checkpoint, struct arena *arena, struct weights *weights,
+                  struct bind_totals *totals, struct err *e);
+
+#endif

@@ -1,0 +1,299 @@
+/* Reading config.json. Defaults are the families' own (transformers/models/X/configuration_X.py),
+ * never invented. */
+#include "models/config.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Keys that leave a forward pass alone: notes of who saved the file and how, training, generation
+ * (which has a file of its own), classification heads, caches. transformers/configuration_utils.py
+ * and the hub's habits. */
+static const char *const inert_keys[] = {
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_commit_hash",
+    "_name_or_path",
+    "add_bos_token",
+    "add_eos_token",
+    "architectures",
+    "attention_dropout",
+    "attn_implementation",
+    "attn_pdrop",
+    "auto_map",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "classifier_dropout",
+    "decoder_start_token_id",
+    "do_sample",
+    "dtype",
+    "embd_pdrop",
+    "embedding_dropout",
+    "eos_token_id",
+    "finetuning_task",
+    "gradient_checkpointing",
+    "hidden_dropout",
+    "hidden_dropout_prob",
+    "id2label",
+    "initializer_range",
+    "keys_to_ignore_at_inference",
+    "label2id",
+    "language",
+    "layerdrop",
+    "license",
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "model_type",
+    "n_ctx",
+    "name_or_path",
+    "num_labels",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "pad_token_id",
+    "pretraining_tp",
+    "problem_type",
+    "repetition_penalty",
+    "reorder_and_upcast_attn",
+    "resid_pdrop",
+    "return_dict",
+    "sep_token_id",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "task_specific_params",
+    "temperature",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "transformers.js_config",
+    "transformers_version",
+    "unk_token_id",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_cache",
+};
+
+bool config_init(struct config *c, const struct json *root, struct arena *arena, struct err *e)
+{
+    *c = (struct config){.root = root, .arena = arena, .e = e};
+    if (json_type(root) != JSON_OBJECT)
+        return err_set(e, ERR_LOAD, "an object was expected, not %s",
+                       json_type_name(json_type(root)));
+    const char *const twice = json_duplicate_key(root);
+    if (twice)
+        return err_set(e, ERR_LOAD, "\"%s\" stands there twice", twice);
+    c->read = arena_array(arena, json_count(root) + 1, sizeof *c->read);
+    return c->read ? true : err_no_memory(e);
+}
+
+void config_fail(struct config *c, const char *fmt, ...)
+{
+    if (c->failed)
+        return;
+    char text[sizeof c->e->text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    c->failed = true;
+    err_set(c->e, ERR_LOAD, "%s", text);
+}
+
+const struct json *config_any(struct config *c, const char *key)
+{
+    size_t i = 0;
+    for (const struct json *j = json_first(c->root); j; j = json_next(j), i++) {
+        if (strcmp(json_key(j), key) == 0) {
+            c->read[i] = true;
+            return json_type(j) == JSON_NULL ? NULL : j;
+        }
+    }
+    return NULL;
+}
+
+int config_size(struct config *c, const char *key, int max)
+{
+    const int n = config_size_or(c, key, max, 0);
+    if (n == 0)
+        config_fail(c, "\"%s\" is missing", key);
+    return n ? n : 1;
+}
+
+int config_size_or(struct config *c, const char *key, int max, int fallback)
+{
+    const struct json *const j = config_any(c, key);
+    int64_t n;
+    if (!j)
+        return fallback;
+    if (json_integer(j, 1, max, &n))
+        return (int)n;
+    if (json_type(j) == JSON_NUMBER)
+        config_fail(c, "\"%s\" must be a whole number from 1 to %d, not %g", key, max,
+                    json_number(j, 0));
+    else
+        config_fail(c, "\"%s\" must be a number, not %s", key, json_type_name(json_type(j)));
+    return fallback ? fallback : 1;
+}
+
+int config_count_or(struct config *c, const char *key, int max, int fallback)
+{
+    const struct json *const j = config_any(c, key);
+    int64_t n = fallback;
+    if (j && !json_integer(j, 0, max, &n))
+        config_fail(c, "\"%s\" must be a whole number from 0 to %d", key, max);
+    return (int)n;
+}
+
+void config_heads(struct config *c, struct model_spec *spec, const char *heads_key)
+{
+    const int heads = config_size(c, heads_key, CONFIG_MAX_SIZE);
+    const int kv_heads = config_size_or(c, "num_key_value_heads", CONFIG_MAX_SIZE, heads);
+    const int given_dim = config_size_or(c, "head_dim", CONFIG_MAX_SIZE, 0);
+    if (!given_dim && spec->hidden_size % heads)
+        config_fail(c, "\"hidden_size\" %d does not divide into %d heads", spec->hidden_size,
+                    heads);
+    const int head_dim = given_dim ? given_dim : max_int(1, spec->hidden_size / heads);
+    if (heads % kv_heads)
+        config_fail(c, "%d heads do not divide into groups for %d \"num_key_value_heads\"", heads,
+                    kv_heads);
+    if ((int64_t)heads * head_dim > CONFIG_MAX_SIZE)
+        config_fail(c, "%d heads of %d values are more than the %d that can be", heads, head_dim,
+                    CONFIG_MAX_SIZE);
+    spec->num_attention_heads = heads;
+    spec->num_key_value_heads = kv_heads;
+    spec->head_dim = head_dim;
+}
+
+double config_positive(struct config *c, const struct json *object, const char *key,
+                       double fallback)
+{
+    const struct json *const j = json_get(object, key);
+    if (!j || json_type(j) == JSON_NULL)
+        return fallback;
+    const double x = json_number(j, NAN);
+    if (isfinite(x) && x > 0)
+        return x;
+    if (json_type(j) == JSON_NUMBER)
+        config_fail(c, "\"%s\" must be above zero, not %g", key, x);
+    else
+        config_fail(c, "\"%s\" must be a number, not %s", key, json_type_name(json_type(j)));
+    return fallback;
+}
+
+double config_positive_or(struct config *c, const char *key, double fallback)
+{
+    config_any(c, key);
+    return config_positive(c, c->root, key, fallback);
+}
+
+bool config_bool_or(struct config *c, const char *key, bool fallback)
+{
+    const struct json *const j = config_any(c, key);
+    if (j && json_type(j) != JSON_BOOL)
+        config_fail(c, "\"%s\" must be true or false, not %s", key, json_type_name(json_type(j)));
+    return json_bool(j, fallback);
+}
+
+enum act config_act_or(struct config *c, const char *key, enum act fallback)
+{
+    const struct json *const j = config_any(c, key);
+    enum act act = fallback;
+    if (j && json_type(j) != JSON_STRING)
+        config_fail(c, "\"%s\" must be a text, not %s", key, json_type_name(json_type(j)));
+    else if (j && !act_parse(json_text(j, ""), &act))
+        config_fail(c, "\"%s\": the activation \"%s\" is not supported", key, json_text(j, ""));
+    return act;
+}
+
+bool config_layers(struct config *c, struct model_spec *spec)
+{
+    if (c->failed)
+        return false;
+    spec->layers = arena_array(c->arena, (size_t)spec->num_hidden_layers, sizeof *spec->layers);
+    if (!spec->layers) {
+        c->failed = true;
+        return err_no_memory(c->e);
+    }
+    for (int i = 0; i < spec->num_hidden_layers; i++)
+        spec->layers[i].attention_scale = (float)(1 / sqrt(spec->head_dim));
+    return true;
+}
+
+/* True where layer_types is absent, or lists a known type for every layer. */
+static bool check_layer_types(struct config *c, const struct json *types, int n_layers)
+{
+    if (types && (json_type(types) != JSON_ARRAY || json_count(types) != (size_t)n_layers)) {
+        config_fail(c, "\"layer_types\" must be a list of %d types, one a layer", n_layers);
+        return false;
+    }
+    for (const struct json *j = json_first(types); j; j = json_next(j)) {
+        const char *const type = json_text(j, "");
+        if (strcmp(type, "full_attention") != 0 && strcmp(type, "sliding_attention") != 0) {
+            config_fail(c, "\"layer_types\": the type \"%s\" is not supported", type);
+            return false;
+        }
+    }
+    return true;
+}
+
+void config_windows(struct config *c, struct model_spec *spec, int window, int first_layer)
+{
+    const struct json *const types = config_any(c, "layer_types");
+    if (c->failed || !check_layer_types(c, types, spec->num_hidden_layers))
+        return;
+    const struct json *type = json_first(types);
+    for (int i = 0; i < spec->num_hidden_layers; i++) {
+        const bool slides =
+            types ? strcmp(json_text(type, ""), "sliding_attention") == 0 : i >= first_layer;
+        if (slides && types && !window)
+            config_fail(c,
+                        "layer %d is of type sliding_attention, but \"sliding_window\" is not "
+                        "set",
+                        i);
+        spec->layers[i].window = slides ? window : 0;
+        type = type ? json_next(type) : NULL;
+    }
+}
+
+bool config_says_nothing(const struct json *j)
+{
+    switch (json_type(j)) {
+    case JSON_NULL:
+        return true;
+    case JSON_BOOL:
+        return !json_bool(j, false);
+    case JSON_NUMBER:
+        return json_number(j, 1) == 0;
+    case JSON_STRING:
+        return !*json_text(j, "");
+    case JSON_ARRAY:
+    case JSON_OBJECT:
+        return json_count(j) == 0;
+    }
+    return false;
+}
+
+static bool is_inert(const char *key)
+{
+    for (size_t i = 0; i < ARRAY_LEN(inert_keys); i++)
+        if (strcmp(inert_keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+void config_check_unread(struct config *c, const char *model_type)
+{
+    size_t i = 0;
+    for (const struct json *j = json_first(c->root); j; j = json_next(j), i++)
+        if (!c->read[i] && !is_inert(json_key(j)) && !config_says_nothing(j))
+            config_fail(c,
+                        "\"%s\" is no key that tgen knows for the model_type \"%s\"; it may change "
+                        "what the model computes",
+                        json_key(j), model_type);
+}

@@ -1,0 +1,79 @@
+/*
+ * config.json as configure functions read it: typed, range-checked, with defaults, and with a
+ * record of which keys were read, so that a key that changes the computation cannot be dropped in
+ * silence.
+ *
+ * The first failure sticks: it is kept as the one sentence, later calls return their fallback, and
+ * the caller asks once at the end. So a configure function is a list of assignments.
+ */
+#ifndef MODELS_CONFIG_H
+#define MODELS_CONFIG_H
+
+#include "core/arena.h"
+#include "core/err.h"
+#include "core/json.h"
+#include "models/spec.h"
+
+/* Limits that no model comes near; they keep products of two or three such numbers far from
+ * overflow. */
+enum { CONFIG_MAX_SIZE = 1 << 24, CONFIG_MAX_LAYERS = 4096 };
+
+struct config {
+    const struct json *root;
+    struct arena *arena; /* of the model: what the spec points to */
+    bool *read;          /* per member of root */
+    struct err *e;
+    bool failed;
+};
+
+/* The root must be an object and outlive the config; *read is taken from the arena. */
+bool config_init(struct config *c, const struct json *root, struct arena *arena, struct err *e);
+
+/* Records a failure, unless there is one already. */
+void config_fail(struct config *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* The member, marked as read; NULL where it is absent or null. */
+const struct json *config_any(struct config *c, const char *key);
+
+/* A whole number in [1, max]; its absence is a failure. */
+int config_size(struct config *c, const char *key, int max);
+
+/* The same, or the fallback where the key is absent or null. */
+int config_size_or(struct config *c, const char *key, int max, int fallback);
+
+/* A finite number above zero: the member `key` of some object, which may be NULL, or of the root.
+ */
+double config_positive(struct config *c, const struct json *object, const char *key,
+                       double fallback);
+double config_positive_or(struct config *c, const char *key, double fallback);
+bool config_bool_or(struct config *c, const char *key, bool fallback);
+
+/* A whole number in [0, max]. */
+int config_count_or(struct config *c, const char *key, int max, int fallback);
+
+/* num_attention_heads from heads_key, num_key_value_heads (else as many) and head_dim (else what
+ * hidden_size leaves for a head); checks that they divide. Needs spec->hidden_size. */
+void config_heads(struct config *c, struct model_spec *spec, const char *heads_key);
+
+/* An activation function by name. */
+enum act config_act_or(struct config *c, const char *key, enum act fallback);
+
+/* rope_parameters, or rope_theta with rope_scaling. default_theta: where neither has one. */
+struct rope config_rope(struct config *c, int n_dims, double default_theta,
+                        int max_position_embeddings);
+
+/* Takes spec->layers, each with scale 1 / sqrt(head_dim) and no window. False after a failure. */
+bool config_layers(struct config *c, struct model_spec *spec);
+
+/* Gives the window to the layers that layer_types calls sliding_attention; without layer_types to
+ * those from first_layer on. */
+void config_windows(struct config *c, struct model_spec *spec, int window, int first_layer);
+
+/* null, false, 0, "", [] and {}. */
+bool config_says_nothing(const struct json *j);
+
+/* Fails for the first key that nobody read, unless it is known to leave the computation alone or
+ * its value says nothing. */
+void config_check_unread(struct config *c, const char *model_type);
+
+#endif

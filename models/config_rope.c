@@ -1,0 +1,137 @@
+/*
+ * rope_theta, rope_scaling and rope_parameters of config.json -> struct rope: the keys of every
+ * type, their defaults (transformers/modeling_rope_utils.py), and a refusal of keys that are none.
+ */
+#include "models/config.h"
+
+#include <math.h>
+#include <string.h>
+
+static int rope_length(struct config *c, const struct json *scaling, int fallback)
+{
+    const struct json *const j = json_get(scaling, "original_max_position_embeddings");
+    int64_t n = fallback;
+    if (j && json_type(j) != JSON_NULL && !json_integer(j, 1, CONFIG_MAX_SIZE, &n))
+        config_fail(c, "rope: \"original_max_position_embeddings\" must be a whole number above "
+                       "zero");
+    return (int)n;
+}
+
+/* short_factor or long_factor: n positive numbers. */
+static const double *rope_factors(struct config *c, const struct json *scaling, const char *key,
+                                  int n)
+{
+    const struct json *const list = json_get(scaling, key);
+    double *const factors = arena_array(c->arena, (size_t)n, sizeof *factors);
+    if (!factors || json_type(list) != JSON_ARRAY || json_count(list) != (size_t)n) {
+        config_fail(c, "rope: \"%s\" must be a list of %d numbers", key, n);
+        return NULL;
+    }
+    double *f = factors;
+    for (const struct json *j = json_first(list); j; j = json_next(j))
+        *f++ = json_number(j, 0);
+    for (int i = 0; i < n; i++)
+        if (!(factors[i] > 0 && isfinite(factors[i])))
+            config_fail(c, "rope: \"%s\" must hold numbers above zero", key);
+    return factors;
+}
+
+static double rope_number(struct config *c, const struct json *scaling, const char *key,
+                          double fallback)
+{
+    return config_positive(c, scaling, key, fallback);
+}
+
+/* yarn's scaling of the scores, where DeepSeek's two keys say it: transformers, get_mscale. */
+static double rope_attention_factor(struct config *c, const struct json *scaling,
+                                    const struct rope *r)
+{
+    const double mscale = rope_number(c, scaling, "mscale", 0);
+    const double mscale_all_dim = rope_number(c, scaling, "mscale_all_dim", 0);
+    if (r->type != ROPE_YARN && r->type != ROPE_LONGROPE)
+        return 1;
+    double fallback = rope_default_attention_factor(r);
+    if (r->type == ROPE_YARN && mscale > 0 && mscale_all_dim > 0 && r->factor > 1)
+        fallback =
+            (0.1 * mscale * log(r->factor) + 1) / (0.1 * mscale_all_dim * log(r->factor) + 1);
+    return rope_number(c, scaling, "attention_factor", fallback);
+}
+
+static const char *const rope_keys[] = {
+    "type",
+    "rope_type",
+    "rope_theta",
+    "factor",
+    "original_max_position_embeddings",
+    "beta_fast",
+    "beta_slow",
+    "truncate",
+    "low_freq_factor",
+    "high_freq_factor",
+    "mscale",
+    "short_factor",
+    "long_factor",
+    "attention_factor",
+    "mscale_all_dim",
+};
+
+static void rope_check_keys(struct config *c, const struct json *scaling)
+{
+    for (const struct json *j = json_first(scaling); j; j = json_next(j)) {
+        bool known = config_says_nothing(j);
+        for (size_t i = 0; i < ARRAY_LEN(rope_keys); i++)
+            known = known || strcmp(rope_keys[i], json_key(j)) == 0;
+        if (!known)
+            config_fail(c, "rope: \"%s\" is no key that tgen knows", json_key(j));
+    }
+}
+
+static enum rope_type rope_type(struct config *c, const struct json *scaling)
+{
+    const struct json *j = json_get(scaling, "rope_type");
+    if (!j)
+        j = json_get(scaling, "type");
+    enum rope_type type = ROPE_DEFAULT;
+    if (j && json_type(j) != JSON_NULL && !rope_type_parse(json_text(j, ""), &type))
+        config_fail(c, "rope: the type \"%s\" is not supported", json_text(j, "?"));
+    return type;
+}
+
+struct rope config_rope(struct config *c, int n_dims, double default_theta,
+                        int max_position_embeddings)
+{
+    const double theta = config_positive_or(c, "rope_theta", default_theta);
+    const struct json *const old = config_any(c, "rope_scaling");
+    const struct json *const new = config_any(c, "rope_parameters");
+    const struct json *const scaling = new ? new : old;
+    if (scaling && json_type(scaling) != JSON_OBJECT)
+        config_fail(c, "\"%s\" must be an object, not %s", new ? "rope_parameters" : "rope_scaling",
+                    json_type_name(json_type(scaling)));
+    rope_check_keys(c, scaling);
+
+    struct rope r = {
+        .type = rope_type(c, scaling),
+        .n_dims = n_dims,
+        .theta = rope_number(c, scaling, "rope_theta", theta),
+        .factor = rope_number(c, scaling, "factor", 1),
+        .original_max_position_embeddings = rope_length(c, scaling, max_position_embeddings),
+        .low_freq_factor = rope_number(c, scaling, "low_freq_factor", 1),
+        .high_freq_factor = rope_number(c, scaling, "high_freq_factor", 4),
+        .beta_fast = rope_number(c, scaling, "beta_fast", 32),
+        .beta_slow = rope_number(c, scaling, "beta_slow", 1),
+        .truncate = json_bool(json_get(scaling, "truncate"), true),
+    };
+    if (n_dims % 2)
+        config_fail(c, "heads of %d values cannot rotate: the number must be even", n_dims);
+    if (r.type == ROPE_LLAMA3 && r.high_freq_factor <= r.low_freq_factor)
+        config_fail(c, "rope: \"high_freq_factor\" must be above \"low_freq_factor\"");
+    if (r.type == ROPE_LONGROPE) {
+        r.short_factor = rope_factors(c, scaling, "short_factor", n_dims / 2);
+        r.long_factor = rope_factors(c, scaling, "long_factor", n_dims / 2);
+        r.factor =
+            rope_number(c, scaling, "factor",
+                        (double)max_position_embeddings / r.original_max_position_embeddings);
+    }
+    r.attention_factor = rope_attention_factor(c, scaling, &r);
+    return r;
+}

@@ -1,0 +1,20 @@
+/*
+ * Mistral (Jiang et al. 2023): llama whose every layer sees a sliding window, in the first version.
+ * Source: transformers/models/mistral/configuration_mistral.py.
+ */
+#include "models/family.h"
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_llama_base(c, spec);
+    const int absent = json_get(c->root, "sliding_window") ? 0 : 4096; /* null says "none" */
+    config_windows(c, spec, config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, absent), 0);
+}
+
+const struct family family_mistral = {
+    .model_type = "mistral",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
+};

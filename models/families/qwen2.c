@@ -1,0 +1,29 @@
+/*
+ * Qwen2 and Qwen2.5 (Yang et al. 2024): llama with biases on queries, keys and values, and a window
+ * in the upper layers where the config switches it on. Source:
+ * transformers/models/qwen2/configuration_qwen2.py.
+ */
+#include "models/family.h"
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_llama_base(c, spec);
+    spec->qkv_bias = true;
+    family_qwen_windows(c, spec);
+}
+
+void family_qwen_windows(struct config *c, struct model_spec *spec)
+{
+    const bool on = config_bool_or(c, "use_sliding_window", false);
+    const int window = config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, 4096);
+    const int first = config_count_or(c, "max_window_layers", CONFIG_MAX_LAYERS, 28);
+    config_windows(c, spec, on ? window : 0, first);
+}
+
+const struct family family_qwen2 = {
+    .model_type = "qwen2",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
+};

@@ -1,0 +1,22 @@
+/*
+ * Qwen3 (Yang et al. 2025): llama with an RMSNorm on every query and key head before they rotate,
+ * and heads whose size is not hidden_size / num_attention_heads. Source:
+ * transformers/models/qwen3/{configuration,modeling}_qwen3.py.
+ */
+#include "models/family.h"
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_llama_base(c, spec);
+    spec->qkv_bias = spec->attention_out_bias = config_bool_or(c, "attention_bias", false);
+    spec->qk_norm = true;
+    family_qwen_windows(c, spec);
+}
+
+const struct family family_qwen3 = {
+    .model_type = "qwen3",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
+};

@@ -1,0 +1,43 @@
+/*
+ * A family: the model_type it answers to, how its config.json becomes a spec, and what its tensors
+ * are called. The table in family.c has one line for each; the files are in families/.
+ */
+#ifndef MODELS_FAMILY_H
+#define MODELS_FAMILY_H
+
+#include "models/config.h"
+#include "models/spec.h"
+#include "models/weights.h"
+
+struct family {
+    const char *model_type; /* as in config.json */
+
+    /* Fills in the spec. Failures stick to the config (models/config.h), so there is nothing to
+     * return. */
+    void (*configure)(struct config *c, struct model_spec *spec);
+
+    const char *prefix; /* in front of every stem but the head's; files without it bind too */
+    const struct tensor_entry *tensors; /* ends with a NULL stem */
+    const char *const *ignored; /* full names without the prefix, {} for a number: buffers that
+                                   old saves hold and nothing reads. Ends with NULL; may be NULL */
+};
+
+/* NULL where no family has that model_type. */
+const struct family *family_find(const char *model_type);
+
+/* All of them, ended by NULL. */
+extern const struct family *const family_table[];
+
+/* Every llama-like family names its tensors the same way; what a spec does not ask for is not
+ * looked for. */
+extern const struct tensor_entry family_llama_tensors[];
+extern const char *const family_llama_ignored[];
+
+/* The keys that llama-like configs share: sizes, heads, rope, norm, activation, bias-free layers
+ * that see everything. A family of that kind calls it first and then changes what differs. */
+void family_llama_base(struct config *c, struct model_spec *spec);
+
+/* use_sliding_window, sliding_window and max_window_layers, as qwen2 and qwen3 have them. */
+void family_qwen_windows(struct config *c, struct model_spec *spec);
+
+#endif

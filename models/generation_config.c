@@ -1,0 +1,83 @@
+#include "models/generation_config.h"
+
+#include <math.h>
+
+static bool is_set(const struct json *j)
+{
+    return j && json_type(j) != JSON_NULL;
+}
+
+/* A number within [min, max]; *has tells whether the file has one. */
+static bool read_number(const struct json *file, const char *key, double min, double max, bool *has,
+                        float *out, struct err *e)
+{
+    const struct json *const j = json_get(file, key);
+    *has = is_set(j);
+    if (!*has)
+        return true;
+    const double x = json_number(j, NAN);
+    if (!(x >= min && x <= max))
+        return err_set(e, ERR_LOAD, "generation_config.json: \"%s\" must be a number from %g to %g",
+                       key, min, max);
+    *out = (float)x;
+    return true;
+}
+
+static bool read_sampling(const struct json *file, struct model_defaults *d, struct err *e)
+{
+    const struct json *const do_sample = json_get(file, "do_sample");
+    d->has_do_sample = is_set(do_sample);
+    d->do_sample = json_bool(do_sample, true);
+
+    const struct json *const top_k = json_get(file, "top_k");
+    int64_t k = 0;
+    d->has_top_k = is_set(top_k);
+    if (d->has_top_k && !json_integer(top_k, 0, INT32_MAX, &k))
+        return err_set(e, ERR_LOAD,
+                       "generation_config.json: \"top_k\" must be a whole number, 0 or above");
+    d->top_k = (int)k;
+    return read_number(file, "temperature", 0, 1e6, &d->has_temperature, &d->temperature, e) &&
+           read_number(file, "top_p", 1e-9, 1, &d->has_top_p, &d->top_p, e) &&
+           read_number(file, "min_p", 0, 1, &d->has_min_p, &d->min_p, e) &&
+           read_number(file, "typical_p", 1e-9, 1, &d->has_typical_p, &d->typical_p, e) &&
+           read_number(file, "repetition_penalty", 1e-6, 1e6, &d->has_repetition_penalty,
+                       &d->repetition_penalty, e);
+}
+
+/* One id or a list of them. */
+static bool read_eos(const struct json *j, const char *file, struct arena *arena,
+                     struct generation_config *out, struct err *e)
+{
+    const bool is_list = json_type(j) == JSON_ARRAY;
+    const size_t n = is_list ? json_count(j) : 1;
+    out->eos = arena_array(arena, n + 1, sizeof *out->eos);
+    if (!out->eos)
+        return err_no_memory(e);
+    const struct json *item = is_list ? json_first(j) : j;
+    for (size_t i = 0; i < n; i++) {
+        int64_t id;
+        if (!json_integer(item, 0, INT32_MAX, &id))
+            return err_set(e, ERR_LOAD, "%s: \"eos_token_id\" must be a token id or a list of them",
+                           file);
+        out->eos[out->n_eos++] = (int32_t)id;
+        if (is_list)
+            item = json_next(item);
+    }
+    return true;
+}
+
+bool generation_config_read(const struct json *generation, const struct json *config,
+                            struct arena *arena, struct generation_config *out, struct err *e)
+{
+    *out = (struct generation_config){0};
+    if (generation && json_type(generation) != JSON_OBJECT)
+        return err_set(e, ERR_LOAD, "generation_config.json: an object was expected, not %s",
+                       json_type_name(json_type(generation)));
+    if (generation && !read_sampling(generation, &out->defaults, e))
+        return false;
+    const struct json *eos = json_get(generation, "eos_token_id");
+    if (is_set(eos))
+        return read_eos(eos, "generation_config.json", arena, out, e);
+    eos = json_get(config, "eos_token_id");
+    return !is_set(eos) || read_eos(eos, "config.json", arena, out, e);
+}

@@ -1,0 +1,22 @@
+/* What the files of this folder know of a model and no one else does. */
+#ifndef MODELS_INTERNAL_H
+#define MODELS_INTERNAL_H
+
+#include "core/arena.h"
+#include "models/bind.h"
+#include "models/family.h"
+#include "models/generation_config.h"
+#include "models/model.h"
+
+struct model {
+    struct arena arena; /* holds all that is pointed to below, the mapped tensors excepted */
+    const struct family *family;
+    struct model_spec spec;
+    struct weights weights;
+    struct generation_config generation;
+    struct model_info info;
+    struct model_fact *facts;
+    int n_facts;
+};
+
+#endif

@@ -1,0 +1,138 @@
+/* The load pipeline: config.json -> family -> spec -> tensors bound -> card. Every step can refuse,
+ * with one sentence. */
+#include "models/model.h"
+
+#include "models/card.h"
+#include "models/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The small JSON files of the directory, alive while the model is opened. */
+struct sources {
+    struct json *config;     /* config.json */
+    struct json *generation; /* generation_config.json, NULL where absent */
+};
+
+static bool read_json(struct checkpoint *checkpoint, const char *name, struct json **out,
+                      struct err *e)
+{
+    struct bytes bytes;
+    *out = NULL;
+    if (!checkpoint_file(checkpoint, name, &bytes, e))
+        return false;
+    if (!bytes.data)
+        return true;
+    *out = json_parse((const char *)bytes.data, bytes.size, e);
+    return *out || err_prefix(e, "%s", name);
+}
+
+static bool read_sources(struct checkpoint *checkpoint, struct sources *s, struct err *e)
+{
+    if (!read_json(checkpoint, "config.json", &s->config, e))
+        return false;
+    if (!s->config)
+        return err_set(e, ERR_LOAD, "there is no config.json");
+    return read_json(checkpoint, "generation_config.json", &s->generation, e);
+}
+
+static bool unknown_family(const char *model_type, struct err *e)
+{
+    char known[sizeof e->text - 128] = "";
+    for (size_t i = 0; family_table[i]; i++) {
+        const size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                 family_table[i]->model_type);
+    }
+    return err_set(e, ERR_LOAD, "the model_type \"%.64s\" is not supported; there are %s",
+                   model_type, known);
+}
+
+static bool configure(struct model *m, const struct json *config, struct err *e)
+{
+    const struct json *const model_type = json_get(config, "model_type");
+    struct config c;
+    if (!config_init(&c, config, &m->arena, e))
+        return false;
+    if (json_type(model_type) != JSON_STRING)
+        return err_set(e, ERR_LOAD, "\"model_type\" is missing");
+    m->family = family_find(json_text(model_type, ""));
+    if (!m->family)
+        return unknown_family(json_text(model_type, ""), e);
+    m->family->configure(&c, &m->spec);
+    config_check_unread(&c, m->family->model_type);
+    return !c.failed;
+}
+
+static bool describe(struct model *m, const struct bind_totals *totals, struct err *e)
+{
+    m->info = (struct model_info){
+        .model_type = m->family->model_type,
+        .vocab_size = m->spec.vocab_size,
+        .max_positions = m->spec.max_position_embeddings,
+        .n_parameters = totals->n_parameters,
+        .weight_bytes = totals->n_bytes,
+    };
+    m->facts = card_write(m->family, &m->spec, totals, &m->arena, &m->n_facts);
+    return m->facts ? true : err_no_memory(e);
+}
+
+static bool load(struct model *m, struct checkpoint *checkpoint, const struct sources *s,
+                 struct err *e)
+{
+    struct bind_totals totals = {0};
+    return (configure(m, s->config, e) || err_prefix(e, "config.json")) &&
+           generation_config_read(s->generation, s->config, &m->arena, &m->generation, e) &&
+           checkpoint_load_tensors(checkpoint, e) &&
+           bind_weights(m->family, &m->spec, checkpoint, &m->arena, &m->weights, &totals, e) &&
+           describe(m, &totals, e);
+}
+
+struct model *model_open(struct checkpoint *checkpoint, struct err *e)
+{
+    struct sources sources = {0};
+    struct model *m = calloc(1, sizeof *m);
+    if (!m) {
+        err_no_memory(e);
+        return NULL;
+    }
+    if (!read_sources(checkpoint, &sources, e) || !load(m, checkpoint, &sources, e)) {
+        err_prefix(e, "%s", checkpoint_dir(checkpoint));
+        model_close(m);
+        m = NULL;
+    }
+    json_free(sources.config);
+    json_free(sources.generation);
+    return m;
+}
+
+void model_close(struct model *m)
+{
+    if (!m)
+        return;
+    arena_free(&m->arena);
+    free(m);
+}
+
+const struct model_info *model_info(const struct model *m)
+{
+    return &m->info;
+}
+
+const int32_t *model_eos(const struct model *m, int *n)
+{
+    *n = m->generation.n_eos;
+    return m->generation.eos;
+}
+
+const struct model_defaults *model_defaults(const struct model *m)
+{
+    return &m->generation.defaults;
+}
+
+const struct model_fact *model_facts(const struct model *m, int *n)
+{
+    *n = m->n_facts;
+    return m->facts;
+}

@@ -1,0 +1,264 @@
+/*
+ * The timeline and its memory. One block holds everything, cut in this order, each part on a cache
+ * line of its own:
+ *
+ *   | KV: layer 0 k | layer 0 v | layer 1 k | ... | scratch of a pass: x ... scores | logits |
+ * positions |
+ *
+ * Pages that no token has reached yet are never touched, so a long context costs memory only as it
+ * fills.
+ */
+#include "models/session.h"
+
+#include "models/forward.h"
+#include "models/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 64 /* bytes of a cache line */ };
+
+struct session {
+    const struct model *model;
+    struct compute *compute;
+    struct session_params params;
+    struct pass pass;
+    void *block;      /* all that the pass points to */
+    struct kv *kv;    /* [num_hidden_layers] */
+    double *inv_freq; /* [rope.n_dims / 2] */
+    int rope_length;  /* the length of text that inv_freq is for; 0: none yet */
+    int *positions;   /* [n_batch] */
+    int position;     /* tokens so far */
+};
+
+/* ---- memory ---- */
+
+/* Cuts a block into parts; with base NULL it only adds up. */
+struct cutter {
+    char *base;
+    size_t used;
+    bool overflow;
+};
+
+/* n_rows * n_columns floats. */
+static float *cut(struct cutter *c, size_t n_rows, size_t n_columns)
+{
+    size_t bytes;
+    float *const part = c->base ? (float *)(void *)(c->base + c->used) : NULL;
+    if (!checked_mul(n_rows, n_columns, &bytes) || !checked_mul(bytes, sizeof(float), &bytes) ||
+        !checked_add(bytes, LINE - 1, &bytes) ||
+        !checked_add(c->used, bytes / LINE * LINE, &c->used))
+        c->overflow = true;
+    return part;
+}
+
+static void cut_kv(struct cutter *c, const struct model_spec *spec, int n_context, struct kv *kv)
+{
+    for (int i = 0; i < spec->num_hidden_layers; i++) {
+        const size_t rows = (size_t)spec->num_key_value_heads * (size_t)n_context;
+        float *const k = cut(c, rows, (size_t)spec->head_dim);
+        float *const v = cut(c, rows, (size_t)spec->head_dim);
+        if (kv)
+            kv[i] = (struct kv){.k = k,
+                                .v = v,
+                                .n_kv_heads = spec->num_key_value_heads,
+                                .n_context = n_context,
+                                .head_dim = spec->head_dim};
+    }
+}
+
+static void cut_scratch(struct cutter *c, const struct model_spec *spec,
+                        const struct session_params *params, struct pass *p)
+{
+    const size_t n = (size_t)params->n_batch, hidden = (size_t)spec->hidden_size;
+    const size_t queries = (size_t)spec->num_attention_heads * (size_t)spec->head_dim;
+    const size_t keys = (size_t)spec->num_key_value_heads * (size_t)spec->head_dim;
+    const size_t half = (size_t)spec->rope.n_dims / 2;
+    p->x = cut(c, n, hidden);
+    p->normed = cut(c, n, hidden);
+    p->query = cut(c, n, queries);
+    p->key = cut(c, n, keys);
+    p->value = cut(c, n, keys);
+    p->mixed = cut(c, n, queries);
+    p->gate = cut(c, spec->ffn == FFN_GATED ? n : 0, (size_t)spec->intermediate_size);
+    p->up = cut(c, n, (size_t)spec->intermediate_size);
+    p->rope_cos = cut(c, n, half);
+    p->rope_sin = cut(c, n, half);
+    p->scores = cut(c, (size_t)params->n_threads, (size_t)params->n_context);
+}
+
+/* The whole block; *bytes gets the sizes of its parts. False on overflow. */
+static bool cut_all(struct cutter *c, const struct model_spec *spec,
+                    const struct session_params *params, struct kv *kv, struct pass *pass,
+                    struct session_bytes *bytes)
+{
+    cut_kv(c, spec, params->n_context, kv);
+    bytes->kv = c->used;
+    cut_scratch(c, spec, params, pass);
+    bytes->scratch = c->used - bytes->kv;
+    pass->logits = cut(c, (size_t)params->n_rows, (size_t)spec->vocab_size);
+    bytes->logits = c->used - bytes->kv - bytes->scratch;
+    return !c->overflow;
+}
+
+bool session_measure(const struct model *m, const struct session_params *params,
+                     struct session_bytes *out, struct err *e)
+{
+    struct session_params fitting = *params;
+    struct cutter c = {0};
+    struct pass unused = {0};
+    fitting.n_threads = max_int(1, params->n_threads);
+    if (params->n_context < 1 || params->n_context > m->info.max_positions)
+        return err_set(e, ERR_CONTEXT,
+                       "a context of %d tokens is not possible: the model's maximum is %d",
+                       params->n_context, m->info.max_positions);
+    if (!cut_all(&c, &m->spec, &fitting, NULL, &unused, out))
+        return err_no_memory(e);
+    return true;
+}
+
+static bool take_memory(struct session *s, struct err *e)
+{
+    const struct model_spec *const spec = &s->model->spec;
+    struct session_bytes bytes;
+    if (!session_measure(s->model, &s->params, &bytes, e))
+        return false;
+    const size_t total = bytes.kv + bytes.scratch + bytes.logits;
+    s->block = calloc(1, total + LINE); /* zeroed by the kernel, page by page, on first touch */
+    s->kv = calloc((size_t)spec->num_hidden_layers, sizeof *s->kv);
+    s->inv_freq = calloc((size_t)spec->rope.n_dims / 2 + 1, sizeof *s->inv_freq);
+    s->positions = calloc((size_t)s->params.n_batch, sizeof *s->positions);
+    if (!s->block || !s->kv || !s->inv_freq || !s->positions)
+        return err_set(e, ERR_RUNTIME,
+                       "a context of %d tokens needs %zu MiB, which are not to be had",
+                       s->params.n_context, total >> 20);
+    char *const aligned = (char *)round_up((size_t)s->block, LINE);
+    struct cutter c = {.base = aligned};
+    return cut_all(&c, spec, &s->params, s->kv, &s->pass, &bytes) || err_no_memory(e);
+}
+
+struct session *session_new(const struct model *m, struct compute *c,
+                            const struct session_params *params, struct err *e)
+{
+    struct session *s = calloc(1, sizeof *s);
+    if (!s) {
+        err_no_memory(e);
+        return NULL;
+    }
+    s->model = m;
+    s->compute = c;
+    s->params = *params;
+    s->params.n_threads = compute_n_threads(c);
+    s->params.n_batch = max_int(1, params->n_batch);
+    s->params.n_rows = max_int(1, params->n_rows);
+    if (!take_memory(s, e)) {
+        session_free(s);
+        return NULL;
+    }
+    s->pass.spec = &m->spec;
+    s->pass.weights = &m->weights;
+    s->pass.kv = s->kv;
+    s->pass.inv_freq = s->inv_freq;
+    s->pass.positions = s->positions;
+    s->pass.n_context = params->n_context;
+    return s;
+}
+
+void session_free(struct session *s)
+{
+    if (!s)
+        return;
+    free(s->block);
+    free(s->kv);
+    free(s->inv_freq);
+    free(s->positions);
+    free(s);
+}
+
+/* ---- tokens ---- */
+
+static bool check_tokens(const struct session *s, const int32_t *ids, int n, struct err *e)
+{
+    const int vocab_size = s->model->spec.vocab_size, n_context = s->params.n_context;
+    if (n > n_context - s->position)
+        return err_set(e, ERR_CONTEXT, "%d tokens do not fit the context of %d%s", s->position + n,
+                       n_context, s->position ? " (what is there already included)" : "");
+    for (int i = 0; i < n; i++)
+        if (ids[i] < 0 || ids[i] >= vocab_size)
+            return err_set(e, ERR_RUNTIME, "the token id %d is outside the vocabulary of %d",
+                           (int)ids[i], vocab_size);
+    return true;
+}
+
+/* Frequencies that depend on the length follow the text as it grows (transformers,
+ * dynamic_rope_update). */
+static void update_rope(struct session *s, int length)
+{
+    const struct rope *const rope = &s->model->spec.rope;
+    if (s->rope_length && (s->rope_length == length || !rope_depends_on_length(rope)))
+        return;
+    rope_frequencies(rope, length, s->inv_freq);
+    s->rope_length = length;
+}
+
+/* At most n_batch tokens; the last n_rows of them give logits. */
+static void run_pass(struct session *s, const int32_t *ids, int n, int n_rows)
+{
+    s->pass.ids = ids;
+    s->pass.n = n;
+    s->pass.n_rows = n_rows;
+    for (int i = 0; i < n; i++)
+        s->positions[i] = s->position + i;
+    compute_run(s->compute, forward_run, &s->pass);
+    s->position += n;
+}
+
+/* all: every token gives a row of logits, one behind the other; else only the last. */
+static const float *run(struct session *s, const int32_t *ids, int n, bool all, struct err *e)
+{
+    if (!check_tokens(s, ids, n, e))
+        return NULL;
+    float *const logits = s->pass.logits;
+    update_rope(s, s->position + n);
+    for (int done = 0; done < n;) {
+        const int n_now = min_int(n - done, s->params.n_batch);
+        const bool last = done + n_now == n;
+        run_pass(s, ids + done, n_now, all ? n_now : last);
+        if (all)
+            s->pass.logits += (size_t)n_now * (size_t)s->model->spec.vocab_size;
+        done += n_now;
+    }
+    s->pass.logits = logits;
+    return logits;
+}
+
+const float *session_prompt(struct session *s, const int32_t *ids, int n, struct err *e)
+{
+    return run(s, ids, n, false, e);
+}
+
+const float *session_score(struct session *s, const int32_t *ids, int n, struct err *e)
+{
+    if (n > s->params.n_rows) {
+        err_set(e, ERR_RUNTIME, "%d rows of logits were asked for, %d can be had", n,
+                s->params.n_rows);
+        return NULL;
+    }
+    return run(s, ids, n, true, e);
+}
+
+const float *session_step(struct session *s, int32_t id, struct err *e)
+{
+    return run(s, &id, 1, false, e);
+}
+
+int session_position(const struct session *s)
+{
+    return s->position;
+}
+
+void session_rewind(struct session *s, int position)
+{
+    if (position >= 0 && position < s->position)
+        s->position = position;
+}

@@ -1,0 +1,354 @@
+/*
+ * Models against what their original definitions compute (float64 logits, see README.md), at every
+ * kernel level of this machine; and the promise that a result depends neither on threads nor on how
+ * a prompt is cut, bit for bit.
+ *
+ * Walks tests/golden/ and, where it is there, the whole set in ../shared/golden.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <assert.h>
+#include <dirent.h>
+#include <math.h>
+
+#include "core/file.h"
+#include "core/json.h"
+#include "core/kernels/kernels.h"
+#include "models/family.h"
+#include "models/session.h"
+
+enum { MAX_IDS = 256, MAX_TESTS = 1024 };
+
+struct ids {
+    int32_t id[MAX_IDS];
+    int n;
+};
+
+struct opened {
+    struct checkpoint *checkpoint;
+    struct model *model;
+    struct json *expected;
+    struct bytes expected_bytes;
+};
+
+static struct ids read_ids(const struct json *list)
+{
+    struct ids ids = {.n = 0};
+    for (const struct json *j = json_first(list); j; j = json_next(j)) {
+        assert_true(ids.n < MAX_IDS);
+        ids.id[ids.n++] = (int32_t)json_number(j, -1);
+    }
+    assert_true(ids.n > 0);
+    return ids;
+}
+
+static struct bytes map_file(const char *dir, const char *name)
+{
+    struct err e;
+    struct bytes bytes;
+    char *const path = file_join(dir, name);
+    if (!file_map(path, &bytes, &e))
+        fail_msg("%s", e.text);
+    free(path);
+    return bytes;
+}
+
+static struct opened open_dir(const char *dir)
+{
+    struct err e;
+    struct opened o = {.checkpoint = checkpoint_open(dir, &e)};
+    o.model = o.checkpoint ? model_open(o.checkpoint, &e) : NULL;
+    if (!o.model)
+        fail_msg("%s", e.text);
+    o.expected_bytes = map_file(dir, "expected.json");
+    o.expected = json_parse((const char *)o.expected_bytes.data, o.expected_bytes.size, &e);
+    assert_non_null(o.expected);
+    return o;
+}
+
+static void close_dir(struct opened *o)
+{
+    json_free(o->expected);
+    file_unmap(o->expected_bytes);
+    model_close(o->model);
+    checkpoint_close(o->checkpoint);
+}
+
+static struct compute *open_compute(int n_threads, const char *level)
+{
+    struct err e;
+    struct compute *const c = compute_open(n_threads, level, &e);
+    if (!c)
+        fail_msg("%s", e.text);
+    return c;
+}
+
+static struct session *open_session(const struct opened *o, struct compute *c, int n_context,
+                                    int n_batch, int n_rows)
+{
+    struct err e;
+    const struct session_params params = {
+        .n_context = n_context, .n_batch = n_batch, .n_rows = n_rows, .precision = PRECISION_F32};
+    struct session *const s = session_new(o->model, c, &params, &e);
+    if (!s)
+        fail_msg("%s", e.text);
+    return s;
+}
+
+static size_t n_vocab(const struct opened *o)
+{
+    return (size_t)model_info(o->model)->vocab_size;
+}
+
+/* Logits of all of the ids in one piece, [n, vocab], in malloc'ed memory. */
+static float *score(const struct opened *o, struct compute *c, const struct ids *ids, int n_batch)
+{
+    struct err e;
+    struct session *const s = open_session(o, c, ids->n, n_batch, ids->n);
+    const size_t n_bytes = (size_t)ids->n * n_vocab(o) * sizeof(float);
+    const float *const logits = session_score(s, ids->id, ids->n, &e);
+    if (!logits)
+        fail_msg("%s", e.text);
+    float *const copy = malloc(n_bytes);
+    assert_non_null(copy);
+    memcpy(copy, logits, n_bytes);
+    session_free(s);
+    return copy;
+}
+
+/* The same, a token at a time. */
+static float *score_stepwise(const struct opened *o, struct compute *c, const struct ids *ids)
+{
+    struct err e;
+    struct session *const s = open_session(o, c, ids->n, 1, 1);
+    float *const all = malloc((size_t)ids->n * n_vocab(o) * sizeof(float));
+    assert_non_null(all);
+    for (int i = 0; i < ids->n; i++) {
+        const float *const logits = session_step(s, ids->id[i], &e);
+        if (!logits)
+            fail_msg("%s", e.text);
+        memcpy(all + (size_t)i * n_vocab(o), logits, n_vocab(o) * sizeof(float));
+    }
+    session_free(s);
+    return all;
+}
+
+static void check_logits(const float *found, const unsigned char *expected, size_t n,
+                         const char *what)
+{
+    double largest = 0, worst = 0;
+    for (size_t i = 0; i < n; i++) {
+        float reference;
+        memcpy(&reference, expected + i * sizeof reference, sizeof reference);
+        assert_true(isfinite(found[i]));
+        largest = fmax(largest, fabs(reference));
+        worst = fmax(worst, fabs((double)found[i] - reference));
+    }
+    if (!(worst <= 1e-4 * largest))
+        fail_msg("%s: logits are off by %g, the largest is %g", what, worst, largest);
+}
+
+static void test_logits(void **state)
+{
+    const char *const dir = *state;
+    struct opened o = open_dir(dir);
+    for (int i = 0; kernels_levels[i]; i++) {
+        if (!kernels_for(kernels_levels[i]))
+            continue;
+        struct compute *const c = open_compute(2, kernels_levels[i]);
+        const struct json *sequence = json_first(json_get(o.expected, "sequences"));
+        assert_non_null(sequence);
+        for (; sequence; sequence = json_next(sequence)) {
+            const struct ids ids = read_ids(json_get(sequence, "ids"));
+            const char *const file = json_text(json_get(sequence, "logits_f32_file"), "");
+            struct bytes expected = map_file(dir, file);
+            const size_t n = (size_t)ids.n * n_vocab(&o);
+            assert_int_equal(expected.size, n * sizeof(float));
+            float *const found = score(&o, c, &ids, ids.n);
+            check_logits(found, expected.data, n, kernels_levels[i]);
+            free(found);
+            file_unmap(expected);
+        }
+        compute_close(c);
+    }
+    close_dir(&o);
+}
+
+static int32_t largest(const float *logits, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+        if (logits[i] > logits[best])
+            best = i;
+    return (int32_t)best;
+}
+
+static void test_greedy(void **state)
+{
+    struct err e;
+    struct opened o = open_dir(*state);
+    const struct json *const greedy = json_get(o.expected, "greedy");
+    const struct ids prompt = read_ids(json_get(greedy, "prompt"));
+    const struct ids expected = read_ids(json_get(greedy, "ids"));
+    for (int level = 0; kernels_levels[level]; level++) {
+        if (!kernels_for(kernels_levels[level]))
+            continue;
+        struct compute *const c = open_compute(1, kernels_levels[level]);
+        struct session *const s = open_session(&o, c, prompt.n + expected.n, prompt.n, 1);
+        const float *logits = session_prompt(s, prompt.id, prompt.n, &e);
+        for (int i = 0; i < expected.n; i++) {
+            assert_non_null(logits);
+            assert_int_equal(largest(logits, n_vocab(&o)), expected.id[i]);
+            logits = session_step(s, expected.id[i], &e);
+        }
+        session_free(s);
+        compute_close(c);
+    }
+    close_dir(&o);
+}
+
+/* One thread and one piece is the measure for 2 and 3 threads, pieces of 1, 3 and 7, and single
+ * steps. */
+static void check_invariance(const struct opened *o, const struct ids *ids, const char *level)
+{
+    const size_t n_bytes = (size_t)ids->n * n_vocab(o) * sizeof(float);
+    struct compute *const one = open_compute(1, level);
+    float *const expected = score(o, one, ids, ids->n);
+    compute_close(one);
+    for (int n_threads = 1; n_threads <= 3; n_threads++) {
+        struct compute *const c = open_compute(n_threads, level);
+        static const int pieces[] = {1, 3, 7, MAX_IDS};
+        for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+            float *const found = score(o, c, ids, pieces[i]);
+            if (memcmp(found, expected, n_bytes) != 0)
+                fail_msg("%s: %d threads, pieces of %d", level, n_threads, pieces[i]);
+            free(found);
+        }
+        float *const found = score_stepwise(o, c, ids);
+        if (memcmp(found, expected, n_bytes) != 0)
+            fail_msg("%s: %d threads, token by token", level, n_threads);
+        free(found);
+        compute_close(c);
+    }
+    free(expected);
+}
+
+static void test_invariance(void **state)
+{
+    struct opened o = open_dir(*state);
+    const struct json *const sequence = json_first(json_get(o.expected, "sequences"));
+    const struct ids ids = read_ids(json_get(json_next(sequence), "ids"));
+    for (int level = 0; kernels_levels[level]; level++)
+        if (kernels_for(kernels_levels[level]))
+            check_invariance(&o, &ids, kernels_levels[level]);
+    close_dir(&o);
+}
+
+/* Going back and on again gives what going on at once gave. */
+static void test_rewind(void **state)
+{
+    struct err e;
+    struct opened o = open_dir(*state);
+    const struct ids ids = read_ids(json_get(json_get(o.expected, "greedy"), "prompt"));
+    struct compute *const c = open_compute(1, NULL);
+    struct session *const s = open_session(&o, c, ids.n, ids.n, 1);
+    const size_t n_bytes = n_vocab(&o) * sizeof(float);
+    float *const first = malloc(n_bytes);
+    assert_non_null(first);
+    memcpy(first, session_prompt(s, ids.id, ids.n, &e), n_bytes);
+    assert_null(session_step(s, 0, &e));
+    assert_int_equal(e.code, ERR_CONTEXT);
+    session_rewind(s, ids.n / 2);
+    assert_int_equal(session_position(s), ids.n / 2);
+    const float *const again = session_prompt(s, ids.id + ids.n / 2, ids.n - ids.n / 2, &e);
+    assert_non_null(again);
+    assert_memory_equal(first, again, n_bytes);
+    session_rewind(s, 0);
+    const int32_t outside = (int32_t)n_vocab(&o);
+    assert_null(session_step(s, outside, &e));
+    assert_int_equal(session_position(s), 0);
+    free(first);
+    session_free(s);
+    compute_close(c);
+    close_dir(&o);
+}
+
+/* ---- the list of tests ---- */
+
+static struct CMUnitTest tests[MAX_TESTS];
+static size_t n_tests;
+
+static void add_test(const char *name, const char *dir, void (*function)(void **state))
+{
+    char full[512];
+    snprintf(full, sizeof full, "%s %s", name, dir);
+    assert(n_tests < MAX_TESTS);
+    tests[n_tests].name = strdup(full);
+    tests[n_tests].test_func = function;
+    tests[n_tests++].initial_state = strdup(dir);
+}
+
+/* True where the directory is a causal model of a family that is in the table. */
+static bool is_supported(const char *dir)
+{
+    struct err e;
+    struct bytes bytes;
+    char *const path = file_join(dir, "config.json");
+    bool known = false;
+    if (file_exists(path) && file_map(path, &bytes, &e)) {
+        struct json *const config = json_parse((const char *)bytes.data, bytes.size, &e);
+        known = family_find(json_text(json_get(config, "model_type"), "")) != NULL;
+        json_free(config);
+        file_unmap(bytes);
+    }
+    free(path);
+    return known;
+}
+
+static void add_dirs(const char *root)
+{
+    struct dirent **entries;
+    const int n = scandir(root, &entries, NULL, alphasort);
+    int n_left_out = 0;
+    if (n < 0) {
+        print_message("SKIP %s is not there\n", root);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        char *const dir = file_join(root, entries[i]->d_name);
+        char *const expected = file_join(dir, "expected.json");
+        if (file_exists(expected) && is_supported(dir)) {
+            add_test("logits", dir, test_logits);
+            add_test("greedy", dir, test_greedy);
+            add_test("invariance", dir, test_invariance);
+            add_test("rewind", dir, test_rewind);
+        } else {
+            n_left_out += file_exists(expected);
+        }
+        free(expected);
+        free(dir);
+        free(entries[i]);
+    }
+    free(entries);
+    if (n_left_out)
+        print_message("SKIP %d directories in %s are of other families\n", n_left_out, root);
+}
+
+int main(void)
+{
+    add_dirs("tests/golden");
+    add_dirs("../shared/golden");
+    const int n_failed = _cmocka_run_group_tests("golden", tests, n_tests, NULL, NULL);
+    for (size_t i = 0; i < n_tests; i++) {
+        free(tests[i].initial_state);
+        free((void *)(uintptr_t)tests[i].name);
+    }
+    return n_failed != 0;
+}

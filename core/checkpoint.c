@@ -132,8 +132,7 @@ bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, 
     return ok;
 }
 
-/* ---- the index --------------------------------------------------------------------------------
- */
+/* ---- the index ------------------------------------------------------------------------------- */
 
 static int compare_shard(const void *a, const void *b)
 {
@@ -199,8 +198,7 @@ static bool read_index(struct bytes text, struct arena *arena, struct placement 
     return ok;
 }
 
-/* ---- tensor files -----------------------------------------------------------------------------
- */
+/* ---- tensor files ---------------------------------------------------------------------------- */
 
 static bool load_shard(struct checkpoint *c, const char *name, struct shard *out, struct err *e)
 {

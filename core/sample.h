@@ -35,12 +35,13 @@ struct sampler *sampler_new(const struct sample_params *params, int n_vocab, int
                             struct err *e);
 void sampler_free(struct sampler *s);
 
-/* Tells of a token of the text, prompt or generated, for the penalties. */
+/* Tells of a token of the text, prompt or generated, for the penalties. An id outside the
+ * vocabulary has no logit to penalise and is ignored. */
 void sampler_accept(struct sampler *s, int32_t id);
 
 /* Draws the token that stands at `position` of the sequence. logits[n_vocab] is not changed. NaN
- * counts as minus infinity; where nothing is finite the answer is the first id. Does not accept the
- * token. */
+ * counts as minus infinity and infinity as the largest float; where all are minus infinity the
+ * answer is the first id. Does not accept the token. */
 int32_t sampler_next(struct sampler *s, const float *logits, uint64_t position);
 
 #endif

@@ -89,7 +89,7 @@ static bool is(const struct json *j, int cjson_type)
 
 enum json_type json_type(const struct json *j)
 {
-    switch (node(j)->type & 0xff) {
+    switch (j ? node(j)->type & 0xff : cJSON_NULL) {
     case cJSON_True:
     case cJSON_False:
         return JSON_BOOL;

@@ -19,6 +19,7 @@ struct json *json_parse(const char *text, size_t n, struct err *e);
 
 void json_free(struct json *root);
 
+/* An absent member (NULL) is of the type JSON_NULL, as one that is null. */
 enum json_type json_type(const struct json *j);
 
 /* "null", "a boolean", "a number", ... for sentences. */

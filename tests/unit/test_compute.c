@@ -1,0 +1,135 @@
+/*
+ * The pool: every share of the work is done once, all workers meet, runs follow runs however long
+ * the pool slept, and a level that is not there is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/compute.h"
+#include "core/kernels/kernels.h"
+
+static void test_share(void **state)
+{
+    (void)state;
+    for (int n_workers = 1; n_workers <= 5; n_workers++) {
+        for (size_t n = 0; n < 70; n++) {
+            for (size_t grain = 1; grain <= 16; grain *= 4) {
+                size_t next = 0;
+                for (int i = 0; i < n_workers; i++) {
+                    const struct worker w = {.index = i, .n_workers = n_workers};
+                    size_t begin, end;
+                    worker_share(&w, n, grain, &begin, &end);
+                    assert_int_equal(begin, next);
+                    assert_true(end >= begin && (begin % grain == 0 || begin == n));
+                    next = end;
+                }
+                assert_int_equal(next, n);
+            }
+        }
+    }
+}
+
+enum { N_ROUNDS = 200, MAX_WORKERS = 5 };
+
+/* Each round adds up what the round before left: a worker that ran ahead would read a stale number.
+ */
+struct rounds {
+    int cells[MAX_WORKERS];
+    int n_wrong[MAX_WORKERS];
+};
+
+static void add_rounds(struct worker *w, void *context)
+{
+    struct rounds *const r = context;
+    for (int round = 0; round < N_ROUNDS; round++) {
+        r->cells[w->index] = round;
+        worker_sync(w);
+        for (int i = 0; i < w->n_workers; i++)
+            r->n_wrong[w->index] += r->cells[i] != round;
+        worker_sync(w);
+    }
+}
+
+static void test_sync(void **state)
+{
+    (void)state;
+    struct err e;
+    for (int n_workers = 1; n_workers <= MAX_WORKERS; n_workers++) {
+        struct compute *const c = compute_open(n_workers, NULL, &e);
+        assert_non_null(c);
+        assert_int_equal(compute_n_threads(c), n_workers);
+        for (int run = 0; run < 20; run++) {
+            struct rounds r = {{0}, {0}};
+            compute_run(c, add_rounds, &r);
+            for (int i = 0; i < n_workers; i++)
+                assert_int_equal(r.n_wrong[i], 0);
+        }
+        compute_close(c);
+    }
+}
+
+static void count(struct worker *w, void *context)
+{
+    (void)w;
+    atomic_fetch_add((atomic_int *)context, 1);
+}
+
+/* Long pauses send the threads to sleep; they must wake for the next run. */
+static void test_sleep(void **state)
+{
+    (void)state;
+    struct err e;
+    atomic_int n = 0;
+    struct compute *const c = compute_open(3, NULL, &e);
+    assert_non_null(c);
+    for (int run = 1; run <= 5; run++) {
+        const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+        nanosleep(&pause, NULL);
+        compute_run(c, count, &n);
+        assert_int_equal(atomic_load(&n), 3 * run);
+    }
+    compute_close(c);
+}
+
+static void test_levels(void **state)
+{
+    (void)state;
+    struct err e;
+    assert_null(compute_open(1, "abacus", &e));
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_non_null(strstr(e.text, "abacus"));
+    assert_non_null(strstr(e.text, "scalar"));
+    assert_null(compute_open(-1, NULL, &e));
+    assert_int_equal(e.code, ERR_USAGE);
+    for (int i = 0; kernels_levels[i]; i++) {
+        struct compute *const c = compute_open(1, kernels_levels[i], &e);
+        assert_int_equal(c != NULL, kernels_for(kernels_levels[i]) != NULL);
+        if (!c)
+            assert_int_equal(e.code, ERR_USAGE);
+        compute_close(c);
+    }
+    setenv("TGEN_CPU", "scalar", 1);
+    struct compute *const c = compute_open(1, NULL, &e);
+    assert_string_equal(compute_kernels(c)->level, "scalar");
+    compute_close(c);
+    unsetenv("TGEN_CPU");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_share),
+        cmocka_unit_test(test_sync),
+        cmocka_unit_test(test_sleep),
+        cmocka_unit_test(test_levels),
+    };
+    return cmocka_run_group_tests_name("compute", tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/*
+ * Speed of every slot beside what this machine could do at best, one thread: multiply-adds per
+ * second with vectors of the level's width, and bytes per second read from memory. Included by
+ * check_kernels.c, whose table of slots it walks. The two limits are measured before each level,
+ * since a shared machine changes its mind; only ratios of one run mean something.
+ */
+#ifndef TESTS_KERNELS_BENCH_H
+#define TESTS_KERNELS_BENCH_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "core/kernels/kernels.h"
+
+enum { BENCH_WEIGHT_BYTES = 192 << 20, BENCH_X = 256, BENCH_K = 2048, BENCH_ELEMENTS = 4096 };
+
+struct bench {
+    const struct kernels *k;
+    const char *slot;
+    char *w;      /* [BENCH_WEIGHT_BYTES], larger than any cache; halves that are small numbers */
+    float *x;     /* [BENCH_X, BENCH_K] */
+    float *y;     /* [BENCH_WEIGHT_BYTES / 64] */
+    double flops; /* limit, multiply and add counted as two; 0 where it is not known */
+    double bytes; /* limit */
+};
+
+static double bench_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Runs the statement for about a quarter of a second, at least 3 times: the shortest run. */
+#define BENCH_BEST(seconds, statement)                                                             \
+    do {                                                                                           \
+        const double bench_end = bench_now() + 0.25;                                               \
+        (seconds) = 1e9;                                                                           \
+        for (int bench_i = 0; bench_i < 3 || bench_now() < bench_end; bench_i++) {                 \
+            const double bench_start = bench_now();                                                \
+            statement;                                                                             \
+            const double bench_took = bench_now() - bench_start;                                   \
+            (seconds) = bench_took < (seconds) ? bench_took : (seconds);                           \
+        }                                                                                          \
+    } while (0)
+
+enum { BENCH_STEPS = 100000, BENCH_CHAINS = 12 };
+
+/* Twelve independent chains: two units with a latency of 5 cycles need ten. The empty asm keeps
+ * the chains in registers and alive. */
+#define BENCH_CHAINS_OF(name, isa, vector, fma)                                                    \
+    __attribute__((target(isa))) static void name(void)                                            \
+    {                                                                                              \
+        const vector m = {0};                                                                      \
+        vector a = m, b = m, c = m, d = m, e = m, f = m, g = m, h = m, i = m, j = m, k = m, l = m; \
+        for (int step = 0; step < BENCH_STEPS; step++) {                                           \
+            a = fma(a, m, m), b = fma(b, m, m), c = fma(c, m, m), d = fma(d, m, m);                \
+            e = fma(e, m, m), f = fma(f, m, m), g = fma(g, m, m), h = fma(h, m, m);                \
+            i = fma(i, m, m), j = fma(j, m, m), k = fma(k, m, m), l = fma(l, m, m);                \
+            __asm__ volatile(""                                                                    \
+                             : "+x"(a), "+x"(b), "+x"(c), "+x"(d), "+x"(e), "+x"(f), "+x"(g),      \
+                               "+x"(h), "+x"(i), "+x"(j), "+x"(k), "+x"(l));                       \
+        }                                                                                          \
+    }
+
+#if defined(__x86_64__)
+BENCH_CHAINS_OF(bench_chains_avx2, "avx2,fma", __m256, _mm256_fmadd_ps)
+BENCH_CHAINS_OF(bench_chains_avx512, "avx512f", __m512, _mm512_fmadd_ps)
+#endif
+
+static double bench_peak(const char *level)
+{
+    double seconds = INFINITY, lanes = 0;
+#if defined(__x86_64__)
+    if (strcmp(level, "avx2") == 0) {
+        lanes = 8;
+        BENCH_BEST(seconds, bench_chains_avx2());
+    } else if (strncmp(level, "avx512", 6) == 0) {
+        lanes = 16;
+        BENCH_BEST(seconds, bench_chains_avx512());
+    }
+#endif
+    (void)level;
+    return 2.0 * BENCH_STEPS * BENCH_CHAINS * lanes / seconds;
+}
+
+static void bench_read_once(const char *bytes, size_t n)
+{
+    typedef uint64_t v2 __attribute__((vector_size(16), aligned(8), may_alias));
+    v2 x = {0}, y = x;
+    for (size_t i = 0; i < n; i += 64) {
+        const v2 *line = (const v2 *)(const void *)(bytes + i);
+        x ^= line[0] ^ line[1];
+        y ^= line[2] ^ line[3];
+    }
+    __asm__ volatile("" : "+x"(x), "+x"(y));
+}
+
+static double bench_read(const char *bytes, size_t n)
+{
+    double seconds;
+    BENCH_BEST(seconds, bench_read_once(bytes, n));
+    return (double)n / seconds;
+}
+
+static void bench_line(const struct bench *b, const char *what, double seconds, double flops,
+                       double bytes)
+{
+    printf("%-7s %-17s %-26s %8.2f GFLOP/s", b->k->level, b->slot, what, 1e-9 * flops / seconds);
+    if (b->flops > 0)
+        printf(" %4.0f %%", 100 * flops / seconds / b->flops);
+    printf(" %8.2f GB/s %4.0f %%\n", 1e-9 * bytes / seconds, 100 * bytes / seconds / b->bytes);
+}
+
+static void bench_linear(const struct bench *b, void (*f)(const struct linear_args *), bool cols,
+                         int type)
+{
+    static const struct {
+        size_t n_x, n_k, n_w; /* n_w 0: as many as there is memory for */
+    } shapes[] = {{1, 2048, 0},     {1, 768, 0},      {1, 288, 768},
+                  {2, 2048, 0},     {4, 2048, 0},     {8, 2048, 2048},
+                  {256, 256, 1024}, {256, 768, 1024}, {256, 2048, 1024}};
+    const size_t size = type == WEIGHT_F32 ? 4 : 2;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const size_t n_x = shapes[i].n_x, n_k = shapes[i].n_k;
+        const size_t n_w = shapes[i].n_w ? shapes[i].n_w : BENCH_WEIGHT_BYTES / size / n_k / n_x;
+        const struct linear_args a = {.y = b->y,
+                                      .y_stride = n_w,
+                                      .x = b->x,
+                                      .x_stride = n_k,
+                                      .n_x = n_x,
+                                      .w = b->w,
+                                      .w_stride = cols ? n_w : n_k,
+                                      .n_w = n_w,
+                                      .n_k = n_k,
+                                      .scale = 1};
+        char what[64];
+        double seconds;
+        snprintf(what, sizeof what, "%zu x [%zu, %zu]", n_x, cols ? n_k : n_w, cols ? n_w : n_k);
+        BENCH_BEST(seconds, f(&a));
+        const double products = (double)n_x * (double)n_k * (double)n_w;
+        bench_line(b, what, seconds, 2 * products, (double)(n_k * n_w * size));
+    }
+}
+
+static void bench_to_f32(const struct bench *b, void (*f)(float *, const void *, size_t), int type)
+{
+    double seconds;
+    BENCH_BEST(seconds, f(b->y, b->w, BENCH_ELEMENTS));
+    bench_line(b, "", seconds, BENCH_ELEMENTS, (type == WEIGHT_F32 ? 4. : 2.) * BENCH_ELEMENTS);
+}
+
+/* The result is the next call's input: an element costs the same whatever its value. */
+static void bench_elements(const struct bench *b, void (*f)(float *, size_t))
+{
+    double seconds;
+    BENCH_BEST(seconds, f(b->y, BENCH_ELEMENTS));
+    bench_line(b, "", seconds, BENCH_ELEMENTS, 4. * BENCH_ELEMENTS);
+}
+
+static void bench_pairs(const struct bench *b, void (*f)(float *, const float *, size_t))
+{
+    double seconds;
+    BENCH_BEST(seconds, f(b->y, b->x, BENCH_ELEMENTS));
+    bench_line(b, "", seconds, BENCH_ELEMENTS, 8. * BENCH_ELEMENTS);
+}
+
+/* A cache of 1024 positions of 64 values, read again and again. */
+static void bench_attend(const struct bench *b, bool values)
+{
+    enum { POSITIONS = 1024, DIM = 64 };
+    double seconds;
+    if (values)
+        BENCH_BEST(seconds, b->k->attend_values(b->y, b->x, b->x + DIM, DIM, POSITIONS, DIM));
+    else
+        BENCH_BEST(seconds, b->k->attend_scores(b->y, b->x, b->x + DIM, DIM, POSITIONS, DIM, 1));
+    bench_line(b, "1024 positions of 64", seconds, 2. * POSITIONS * DIM, 4. * POSITIONS * DIM);
+}
+
+static void bench_rope(const struct bench *b)
+{
+    enum { DIM = 128 };
+    double seconds;
+    BENCH_BEST(seconds, b->k->rope_half(b->y, b->x, b->x + DIM / 2, DIM));
+    bench_line(b, "one head of 128", seconds, 3. * DIM, 8. * DIM);
+}
+
+static void bench_norm(const struct bench *b, bool layer)
+{
+    double seconds;
+    const float *w = b->x + BENCH_K;
+    if (layer)
+        BENCH_BEST(seconds, b->k->norm_layer(b->y, b->x, w, w, BENCH_K, 1e-5f));
+    else
+        BENCH_BEST(seconds, b->k->norm_rms(b->y, b->x, w, BENCH_K, 1e-5f));
+    bench_line(b, "row of 2048", seconds, 4. * BENCH_K, 8. * BENCH_K);
+}
+
+/* Weights are the same small number throughout, as f32, f16 and bf16 alike. */
+static struct bench bench_new(void)
+{
+    struct bench b = {.w = malloc(BENCH_WEIGHT_BYTES),
+                      .x = malloc(sizeof(float) * BENCH_X * BENCH_K),
+                      .y = calloc(BENCH_WEIGHT_BYTES / 64, sizeof(float))};
+    if (!b.w || !b.x || !b.y)
+        abort();
+    memset(b.w, 0x3c, BENCH_WEIGHT_BYTES);
+    for (size_t i = 0; i < (size_t)BENCH_X * BENCH_K; i++)
+        b.x[i] = (float)(i % 64) / 64;
+    return b;
+}
+
+static void bench_free(struct bench *b)
+{
+    free(b->y);
+    free(b->x);
+    free(b->w);
+}
+
+static void bench_limits(struct bench *b)
+{
+    b->flops = bench_peak(b->k->level);
+    b->bytes = bench_read(b->w, BENCH_WEIGHT_BYTES);
+    printf("%s: limits of one thread: %.1f GFLOP/s multiply-add, %.1f GB/s read from memory\n",
+           b->k->level, 1e-9 * b->flops, 1e-9 * b->bytes);
+}
+
+#endif

@@ -1,0 +1,938 @@
+/*
+ * Walks the dispatcher's own tables: every level that this machine has, every slot of it. The
+ * scalar level is the truth, itself held to known values; a slot's class (kernels.h) says how close
+ * a rung must come. Data lie right behind or right before an unmapped page, at any alignment, with
+ * a canary where there is room for one. Besides closeness, the promise of kernels.h is tested: a
+ * row of activations alone, elsewhere in memory, against a window of the weights, gives the same
+ * bits.
+ *
+ *     check_kernels [SEED]    checks; a failure prints the seed and the parameters
+ *     check_kernels --bench   measures speed (bench.h)
+ */
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/kernels/kernels.h"
+#include "tests/kernels/bench.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { N_CASES = 60 };
+#else
+enum { N_CASES = 400 };
+#endif
+
+static const struct kernels *scalar;
+static unsigned long seed = 20240229;
+static char parameters[256]; /* of the case that runs now */
+
+/* ---- random numbers (splitmix64, Steele et al. 2014) ---- */
+
+static uint64_t random_state;
+
+static uint64_t random_bits(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* In [0, n). */
+static size_t random_below(size_t n)
+{
+    return (size_t)(random_bits() % n);
+}
+
+/* In [-1, 1). */
+static float random_unit(void)
+{
+    return (float)((double)(int64_t)random_bits() * 0x1p-63);
+}
+
+/* Mostly small and odd, sometimes around the sizes at which the kernels cut. */
+static size_t random_size(size_t large)
+{
+    const size_t kind = random_below(20);
+    return kind < 6 ? random_below(10) : kind < 18 ? random_below(71) : random_below(large + 1);
+}
+
+/* What the values look like: WIDE spans the magnitudes whose products stay finite, SPECIAL holds
+ * infinities and NaNs here and there. */
+enum kind { PLAIN, WIDE, SPECIAL, N_KINDS };
+
+static float random_value(enum kind kind)
+{
+    static const float specials[] = {INFINITY, -INFINITY, NAN, 0.0f, -0.0f, FLT_MIN, 1e-45f};
+    if (kind == WIDE)
+        return random_unit() * powf(10, 15 - (float)random_below(55));
+    if (kind == SPECIAL && random_below(100) == 0)
+        return specials[random_below(sizeof specials / sizeof *specials)];
+    return random_unit();
+}
+
+/* ---- memory with a cliff on either side ---- */
+
+enum { AREA_BYTES = 2 << 20, CANARY_BYTES = 64, CANARY = 0xa5 };
+
+struct area {
+    unsigned char *body;  /* [AREA_BYTES], unmapped pages around it */
+    unsigned char *begin; /* what was placed last */
+    size_t n_bytes;
+};
+
+static struct area areas[6];
+
+static void areas_map(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t i = 0; i < sizeof areas / sizeof *areas; i++) {
+        unsigned char *all = mmap(NULL, AREA_BYTES + 2 * page, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(all != MAP_FAILED);
+        assert_int_equal(mprotect(all, page, PROT_NONE), 0);
+        assert_int_equal(mprotect(all + page + AREA_BYTES, page, PROT_NONE), 0);
+        areas[i].body = all + page;
+    }
+}
+
+/* The part of the body that the canary covers on either side of what was placed. */
+static void area_canary(const struct area *a, unsigned char **before, unsigned char **after,
+                        size_t *n_before, size_t *n_after)
+{
+    const size_t head = (size_t)(a->begin - a->body), tail = AREA_BYTES - head - a->n_bytes;
+    *n_before = head < CANARY_BYTES ? head : CANARY_BYTES;
+    *n_after = tail < CANARY_BYTES ? tail : CANARY_BYTES;
+    *before = a->begin - *n_before;
+    *after = a->begin + a->n_bytes;
+}
+
+/* Room for n_bytes at the end of area number i, at its beginning, or a few units behind that. */
+static void *area_place(size_t i, size_t n_bytes, size_t unit)
+{
+    struct area *a = &areas[i];
+    const size_t where = random_below(3);
+    assert_true(n_bytes + 16 * unit <= AREA_BYTES);
+    a->n_bytes = n_bytes;
+    a->begin = where == 0   ? a->body + AREA_BYTES - n_bytes
+               : where == 1 ? a->body
+                            : a->body + unit * (1 + random_below(15));
+    unsigned char *before, *after;
+    size_t n_before, n_after;
+    area_canary(a, &before, &after, &n_before, &n_after);
+    memset(before, CANARY, n_before);
+    memset(after, CANARY, n_after);
+    return a->begin;
+}
+
+static float *area_floats(size_t i, size_t n)
+{
+    return area_place(i, n * sizeof(float), sizeof(float));
+}
+
+static void areas_check(void)
+{
+    for (size_t i = 0; i < sizeof areas / sizeof *areas; i++) {
+        if (!areas[i].begin)
+            continue;
+        unsigned char *before, *after;
+        size_t n_before, n_after;
+        area_canary(&areas[i], &before, &after, &n_before, &n_after);
+        for (size_t j = 0; j < n_before + n_after; j++)
+            if ((j < n_before ? before[j] : after[j - n_before]) != CANARY)
+                fail_msg("wrote outside of buffer %zu: %s, seed %lu", i, parameters, seed);
+    }
+}
+
+static void on_fault(int signal)
+{
+    static const char text[] = "not ok - read or wrote outside of a buffer: ";
+    ssize_t ignored = write(STDOUT_FILENO, text, sizeof text - 1);
+    ignored += write(STDOUT_FILENO, parameters, strlen(parameters));
+    ignored += write(STDOUT_FILENO, "\n", 1);
+    (void)ignored;
+    _exit(128 + signal);
+}
+
+/* ---- comparing ---- */
+
+static uint32_t bits_of(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+/* Which of two NaNs an addition passes on is left to the compiler. */
+static bool same_bits(float a, float b)
+{
+    return bits_of(a) == bits_of(b) || (isnan(a) && isnan(b));
+}
+
+static void expect_same(const float *found, const float *expected, size_t n, const char *what)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!same_bits(found[i], expected[i]))
+            fail_msg("%s: [%zu] is %a, not %a: %s, seed %lu", what, i, (double)found[i],
+                     (double)expected[i], parameters, seed);
+}
+
+/* Within tolerance; or both NaN, or the same infinity. */
+static void expect_close(float found, float expected, double tolerance, size_t i)
+{
+    const bool close = fabs((double)found - (double)expected) <= tolerance;
+    if (!close && !(isnan(found) && isnan(expected)) && found != expected)
+        fail_msg("[%zu] is %.9g, not %.9g within %.3g: %s, seed %lu", i, (double)found,
+                 (double)expected, tolerance, parameters, seed);
+}
+
+static const double ulp = 0x1p-24; /* half a unit in the last place of 1 */
+static const double least = 0x1p-149;
+
+/* n additions in any order are off by n ulp at the very most and by about sqrt(n) in practice. */
+static double sum_tolerance(size_t n, double sum_of_magnitudes)
+{
+    return (8 + 4 * sqrt((double)n)) * ulp * sum_of_magnitudes + (double)(n + 8) * least;
+}
+
+/* ---- the slots ---- */
+
+struct slot {
+    const char *name;
+    size_t offset; /* in struct kernels */
+    void (*check)(const struct slot *slot, const struct kernels *k);
+    void (*bench)(const struct slot *slot, const struct bench *b);
+    int type; /* of weights */
+    bool cols;
+};
+
+typedef void linear_fn(const struct linear_args *a);
+typedef void convert_fn(float *out, const void *in, size_t n);
+typedef void one_fn(float *x, size_t n);
+typedef void two_fn(float *y, const float *x, size_t n);
+
+/* The function in that slot, through a pointer of any function type. */
+static void slot_get(const struct slot *slot, const struct kernels *k, void *function)
+{
+    memcpy(function, (const char *)k + slot->offset, sizeof(void (*)(void)));
+}
+
+static size_t weight_size(int type)
+{
+    return type == WEIGHT_F32 ? sizeof(float) : sizeof(uint16_t);
+}
+
+/* A weight of a kind; as f16 simply random bits, finite where the kind is. */
+static void random_weight(unsigned char *at, int type, enum kind kind)
+{
+    const float f = random_value(kind);
+    uint32_t bits = bits_of(f);
+    uint16_t half = (uint16_t)(bits >> 16);
+    if (type == WEIGHT_F16) {
+        half = (uint16_t)random_bits();
+        if (!isfinite(f))
+            half |= 0x7c00;
+        else if ((half & 0x7c00) == 0x7c00)
+            half ^= 0x4000;
+        if (kind != WIDE && isfinite(f) && (half & 0x7c00) > 0x3c00)
+            half ^= 0x4000;
+    }
+    if (type == WEIGHT_F32)
+        memcpy(at, &bits, sizeof bits);
+    else
+        memcpy(at, &half, sizeof half);
+}
+
+static void random_weights(unsigned char *w, size_t n, int type, enum kind kind)
+{
+    for (size_t i = 0; i < n; i++)
+        random_weight(w + i * weight_size(type), type, kind);
+}
+
+static void random_floats(float *x, size_t n, enum kind kind)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = random_value(kind);
+}
+
+/* ---- linear ---- */
+
+static size_t linear_n_weights(const struct linear_args *a, bool cols)
+{
+    const size_t rows = cols ? a->n_k : a->n_w, row = cols ? a->n_w : a->n_k;
+    return rows ? (rows - 1) * a->w_stride + row : 0;
+}
+
+static size_t rows_floats(size_t n, size_t stride, size_t row)
+{
+    return n ? (n - 1) * stride + row : 0;
+}
+
+/* Shapes whose truth is affordable and fits the areas; sometimes large in one direction. */
+static struct linear_args linear_random_shape(bool cols)
+{
+    struct linear_args a = {.n_x = random_size(140), .n_w = random_size(1100), .n_k = 1};
+    a.n_k = random_size(2100);
+    while (a.n_x * a.n_w * a.n_k > 400000 || a.n_w * a.n_k > 200000 || a.n_x * a.n_k > 200000) {
+        a.n_x = (a.n_x + 1) / 2;
+        a.n_w = (a.n_w + 1) / 2;
+    }
+    a.x_stride = a.n_k + random_below(4);
+    a.y_stride = a.n_w + random_below(4);
+    a.w_stride = (cols ? a.n_w : a.n_k) + random_below(4);
+    a.add = random_below(2);
+    a.scale = random_below(3) ? 1 : random_unit() * 4;
+    return a;
+}
+
+/* The sums of |x w|, from the definition on operands without their signs. */
+static void linear_magnitudes(const struct slot *slot, const struct linear_args *a, float *out)
+{
+    const size_t n_w = linear_n_weights(a, slot->cols), size = weight_size(slot->type);
+    const size_t n_x = rows_floats(a->n_x, a->x_stride, a->n_k);
+    unsigned char *w = malloc(n_w * size + 1);
+    float *x = malloc(n_x * sizeof *x + 1);
+    memcpy(w, a->w, n_w * size);
+    for (size_t i = 0; i < n_w; i++)
+        w[(i + 1) * size - 1] &= 0x7f;
+    for (size_t i = 0; i < n_x; i++)
+        x[i] = fabsf(a->x[i]);
+    linear_fn *truth;
+    slot_get(slot, scalar, &truth);
+    truth(&(struct linear_args){.y = out,
+                                .y_stride = a->y_stride,
+                                .x = x,
+                                .x_stride = a->x_stride,
+                                .n_x = a->n_x,
+                                .w = w,
+                                .w_stride = a->w_stride,
+                                .n_w = a->n_w,
+                                .n_k = a->n_k,
+                                .scale = 1});
+    free(x);
+    free(w);
+}
+
+static void linear_compare(const struct slot *slot, const struct linear_args *a, const float *y0)
+{
+    const size_t n_y = rows_floats(a->n_x, a->y_stride, a->n_w);
+    float *expected = malloc(n_y * sizeof *expected + 1);
+    float *magnitudes = malloc(n_y * sizeof *magnitudes + 1);
+    memcpy(expected, y0, n_y * sizeof *y0);
+    struct linear_args truth_args = *a;
+    truth_args.y = expected;
+    linear_fn *truth;
+    slot_get(slot, scalar, &truth);
+    truth(&truth_args);
+    linear_magnitudes(slot, a, magnitudes);
+    for (size_t at = 0; at < n_y; at++) {
+        const size_t r = at % a->y_stride;
+        if (r >= a->n_w) {
+            expect_same(a->y + at, y0 + at, 1, "between rows");
+            continue;
+        }
+        const double bias = a->bias ? fabs((double)a->bias[r]) : 0;
+        const double scaled = fabs((double)a->scale) *
+                              (sum_tolerance(a->n_k, (double)magnitudes[at]) + 4 * ulp * bias);
+        const double last = 4 * ulp * (fabs((double)y0[at]) + fabs((double)expected[at]));
+        expect_close(a->y[at], expected[at], isfinite(scaled) ? scaled + last + 8 * least : 0, at);
+    }
+    free(magnitudes);
+    free(expected);
+}
+
+/* Rows [i, i + n) of x and a window of the weights, somewhere else in memory, with the same
+ * bits. */
+static void linear_again(const struct slot *slot, linear_fn *f, const struct linear_args *a,
+                         const float *y0, size_t i, size_t n)
+{
+    if (i + n > a->n_x || a->n_w == 0)
+        return;
+    const size_t first = random_below(a->n_w), n_w = 1 + random_below(a->n_w - first);
+    const size_t size = weight_size(slot->type);
+    const size_t skip = slot->cols ? first : first * a->w_stride;
+    struct linear_args b = *a;
+    b.n_x = n;
+    b.n_w = n_w;
+    b.y_stride = n_w;
+    b.bias = a->bias ? a->bias + first : NULL;
+    const size_t n_weights = linear_n_weights(&b, slot->cols);
+    unsigned char *w = area_place(4, n_weights * size, 1);
+    memcpy(w, (const unsigned char *)a->w + skip * size, n_weights * size);
+    b.w = w;
+    b.x = a->x + i * a->x_stride;
+    b.y = area_floats(5, n * n_w);
+    for (size_t j = 0; j < n; j++)
+        memcpy(b.y + j * n_w, y0 + (i + j) * a->y_stride + first, n_w * sizeof *b.y);
+    f(&b);
+    for (size_t j = 0; j < n; j++)
+        expect_same(b.y + j * n_w, a->y + (i + j) * a->y_stride + first, n_w,
+                    "rows cut differently");
+}
+
+static void check_linear(const struct slot *slot, const struct kernels *k)
+{
+    linear_fn *f;
+    slot_get(slot, k, &f);
+    for (int n = 0; n < N_CASES; n++) {
+        struct linear_args a = linear_random_shape(slot->cols);
+        const enum kind kind = random_below(N_KINDS);
+        const size_t n_x = rows_floats(a.n_x, a.x_stride, a.n_k);
+        const size_t n_y = rows_floats(a.n_x, a.y_stride, a.n_w);
+        const size_t n_w = linear_n_weights(&a, slot->cols);
+        float *x = area_floats(0, n_x), *y = area_floats(1, n_y), *bias = area_floats(2, a.n_w);
+        unsigned char *w = area_place(3, n_w * weight_size(slot->type), 1);
+        random_floats(x, n_x, kind);
+        random_floats(y, n_y, PLAIN);
+        random_floats(bias, a.n_w, PLAIN);
+        random_weights(w, n_w, slot->type, kind);
+        float *y0 = malloc(n_y * sizeof *y0 + 1);
+        memcpy(y0, y, n_y * sizeof *y);
+        a.x = x;
+        a.y = y;
+        a.w = w;
+        a.bias = random_below(2) ? bias : NULL;
+        snprintf(parameters, sizeof parameters,
+                 "%s %s n_x %zu n_w %zu n_k %zu strides x %zu y %zu w %zu scale %g%s%s kind %d",
+                 k->level, slot->name, a.n_x, a.n_w, a.n_k, a.x_stride, a.y_stride, a.w_stride,
+                 (double)a.scale, a.bias ? " bias" : "", a.add ? " add" : "", (int)kind);
+        f(&a);
+        linear_compare(slot, &a, y0);
+        if (a.n_x) {
+            linear_again(slot, f, &a, y0, random_below(a.n_x), 1);
+            linear_again(slot, f, &a, y0, random_below(a.n_x), 2);
+            linear_again(slot, f, &a, y0, random_below(a.n_x), 1 + random_below(a.n_x));
+        }
+        areas_check();
+        free(y0);
+    }
+}
+
+/* ---- conversions ---- */
+
+/* Every bit pattern, cut into pieces of odd sizes. */
+static void check_to_f32(const struct slot *slot, const struct kernels *k)
+{
+    convert_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    uint32_t next = 0;
+    for (size_t done = 0; done < 65536;) {
+        const size_t n = random_size(1000);
+        unsigned char *in = area_place(0, n * weight_size(slot->type), 1);
+        for (size_t i = 0; i < n; i++, next++) {
+            const uint32_t bits = slot->type == WEIGHT_F32 ? (uint32_t)random_bits() : next;
+            memcpy(in + i * weight_size(slot->type), &bits, weight_size(slot->type));
+        }
+        float *out = area_floats(1, n), *expected = area_floats(2, n);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu", k->level, slot->name, n);
+        f(out, in, n);
+        truth(expected, in, n);
+        for (size_t i = 0; i < n; i++)
+            if (bits_of(out[i]) != bits_of(expected[i]))
+                fail_msg("[%zu] is 0x%08x, not 0x%08x: %s, seed %lu", i, bits_of(out[i]),
+                         bits_of(expected[i]), parameters, seed);
+        areas_check();
+        done += n;
+    }
+}
+
+/* ---- element by element ---- */
+
+/* Numbers of every size, those where the functions bend more often than others. */
+static void random_arguments(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t kind = random_below(4);
+        const uint32_t bits = (uint32_t)random_bits();
+        if (kind == 0)
+            memcpy(&x[i], &bits, sizeof bits);
+        else
+            x[i] = random_unit() * (kind == 1 ? 1.0f : kind == 2 ? 12.0f : 120.0f);
+    }
+}
+
+/*
+ * An exponential is off by the rounding of its exponent: half an ulp for every unit of it. The
+ * exponents here are at most |x| + x^2 / 2 as far as a result differs from 0, which is up to 110.
+ * The last term is what 1 + tanh() loses in double.
+ */
+static double function_tolerance(double x, double expected)
+{
+    const double size = fabs(x), exponent = fmin(size + size * size / 2, 110);
+    return fabs(expected) * (8 + 4 * exponent) * ulp + fmin(size, 110) * 0x1p-52;
+}
+
+static void check_one_operand(const struct slot *slot, const struct kernels *k)
+{
+    one_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(3000);
+        float *x = area_floats(0, n), *y = area_floats(1, n), *expected = area_floats(2, n);
+        random_arguments(x, n);
+        memcpy(y, x, n * sizeof *y);
+        memcpy(expected, x, n * sizeof *expected);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu", k->level, slot->name, n);
+        f(y, n);
+        truth(expected, n);
+        for (size_t i = 0; i < n; i++)
+            expect_close(y[i], expected[i], function_tolerance((double)x[i], (double)expected[i]),
+                         i);
+        const size_t from = n ? random_below(n) : 0;
+        const size_t n_part = n ? random_below(n - from) + 1 : 0;
+        float *part = area_floats(3, n_part);
+        memcpy(part, x + from, n_part * sizeof *part);
+        f(part, n_part);
+        expect_same(part, y + from, n_part, "array cut differently");
+        areas_check();
+    }
+}
+
+static void check_two_operands(const struct slot *slot, const struct kernels *k)
+{
+    two_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < N_CASES; c++) {
+        const size_t n = random_size(3000);
+        float *x = area_floats(0, n), *y = area_floats(1, n), *expected = area_floats(2, n);
+        random_arguments(x, n);
+        random_arguments(y, n);
+        memcpy(expected, y, n * sizeof *y);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu", k->level, slot->name, n);
+        f(y, x, n);
+        truth(expected, x, n);
+        expect_same(y, expected, n, "differs from the definition");
+        areas_check();
+    }
+}
+
+static void check_rope(const struct slot *slot, const struct kernels *k)
+{
+    for (int c = 0; c < N_CASES; c++) {
+        const size_t half = random_size(200), n = 2 * half;
+        const enum kind kind = random_below(N_KINDS);
+        float *x = area_floats(0, n), *cosines = area_floats(1, half),
+              *sines = area_floats(2, half);
+        float *y = area_floats(3, n), *expected = area_floats(4, n);
+        random_floats(x, n, kind);
+        random_floats(cosines, half, PLAIN);
+        random_floats(sines, half, PLAIN);
+        memcpy(y, x, n * sizeof *x);
+        memcpy(expected, x, n * sizeof *x);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu", k->level, slot->name, n);
+        k->rope_half(y, cosines, sines, n);
+        scalar->rope_half(expected, cosines, sines, n);
+        for (size_t i = 0; i < n; i++) {
+            const double size =
+                fabs((double)x[i]) + fabs((double)x[i < half ? i + half : i - half]);
+            expect_close(y[i], expected[i], isfinite(size) ? 4 * ulp * size + 4 * least : 0, i);
+        }
+        areas_check();
+    }
+}
+
+/* ---- norms, softmax ---- */
+
+static void norm(const struct slot *slot, const struct kernels *k, float *out, const float *x,
+                 const float *weight, const float *bias, size_t n)
+{
+    const float eps = 1e-5f;
+    if (slot->offset == offsetof(struct kernels, norm_rms))
+        k->norm_rms(out, x, weight, n, eps);
+    else
+        k->norm_layer(out, x, weight, bias, n, eps);
+}
+
+static void check_norm(const struct slot *slot, const struct kernels *k)
+{
+    for (int c = 0; c < N_CASES; c++) {
+        const size_t n = 1 + random_size(3000);
+        const float size = powf(10, 4 - (float)random_below(8)), offset = random_unit() * size;
+        float *x = area_floats(0, n), *weight = area_floats(1, n), *bias = area_floats(2, n);
+        float *y = area_floats(3, n), *expected = area_floats(4, n), *place = area_floats(5, n);
+        double squares = 0, largest = 0, mean = 0;
+        random_floats(x, n, random_below(10) ? PLAIN : SPECIAL);
+        random_floats(weight, n, PLAIN);
+        random_floats(bias, n, PLAIN);
+        for (size_t i = 0; i < n; i++) {
+            x[i] = x[i] * size + offset;
+            mean += (double)x[i] / (double)n;
+            largest = fmax(largest, fabs((double)x[i]));
+        }
+        if (slot->offset == offsetof(struct kernels, norm_rms))
+            mean = 0;
+        for (size_t i = 0; i < n; i++)
+            squares += ((double)x[i] - mean) * ((double)x[i] - mean) / (double)n;
+        snprintf(parameters, sizeof parameters, "%s %s n %zu size %g offset %g", k->level,
+                 slot->name, n, (double)size, (double)offset);
+        const float *b = random_below(2) ? bias : NULL;
+        norm(slot, k, y, x, weight, b, n);
+        norm(slot, scalar, expected, x, weight, b, n);
+        const double tolerance = sum_tolerance(n, largest / sqrt(squares + 1e-5)) + 16 * ulp;
+        for (size_t i = 0; i < n; i++)
+            expect_close(y[i], expected[i], isfinite(tolerance) ? tolerance : 0, i);
+        memcpy(place, x, n * sizeof *x);
+        norm(slot, k, place, place, weight, b, n);
+        expect_same(place, y, n, "in place");
+        areas_check();
+    }
+}
+
+static void check_softmax(const struct slot *slot, const struct kernels *k)
+{
+    for (int c = 0; c < N_CASES; c++) {
+        const size_t n = random_size(3000), holes = random_below(4);
+        float *x = area_floats(0, n), *y = area_floats(1, n), *expected = area_floats(2, n);
+        float *again = area_floats(3, n);
+        const float size = powf(10, (float)random_below(5) - 2);
+        double max = -INFINITY;
+        for (size_t i = 0; i < n; i++) {
+            const bool hole = holes == 3 || (holes == 2 && random_below(3) == 0);
+            x[i] = hole ? -INFINITY : random_unit() * size;
+            max = fmax(max, (double)x[i]);
+        }
+        if (n && random_below(20) == 0)
+            x[random_below(n)] = random_below(2) ? NAN : INFINITY;
+        memcpy(y, x, n * sizeof *x);
+        memcpy(expected, x, n * sizeof *x);
+        memcpy(again, x, n * sizeof *x);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu size %g holes %zu", k->level,
+                 slot->name, n, (double)size, holes);
+        k->softmax(y, n);
+        scalar->softmax(expected, n);
+        for (size_t i = 0; i < n; i++) {
+            const double below = fmin(max - (double)x[i], 110);
+            const double relative = (16 + 4 * sqrt((double)n) + 2 * below) * ulp;
+            expect_close(y[i], expected[i],
+                         isfinite(x[i]) ? relative * (double)expected[i] + 4 * least : 0, i);
+        }
+        k->softmax(again, n);
+        expect_same(again, y, n, "elsewhere in memory");
+        areas_check();
+    }
+}
+
+/* ---- attention ---- */
+
+static void attend(const struct slot *slot, const struct kernels *k, float *out, const float *x,
+                   const float *cache, size_t stride, size_t n_positions, size_t head_dim)
+{
+    if (slot->offset == offsetof(struct kernels, attend_scores))
+        k->attend_scores(out, x, cache, stride, n_positions, head_dim, 0.125f);
+    else
+        k->attend_values(out, x, cache, stride, n_positions, head_dim);
+}
+
+static void check_attend(const struct slot *slot, const struct kernels *k)
+{
+    const bool scores = slot->offset == offsetof(struct kernels, attend_scores);
+    for (int c = 0; c < N_CASES; c++) {
+        const size_t n = random_size(500), dim = random_size(300), stride = dim + random_below(4);
+        const size_t n_cache = rows_floats(n, stride, dim);
+        const size_t n_x = scores ? dim : n, n_out = scores ? n : dim, n_sum = scores ? dim : n;
+        const enum kind kind = random_below(N_KINDS);
+        float *x = area_floats(0, n_x), *cache = area_floats(1, n_cache);
+        float *y = area_floats(2, n_out), *expected = area_floats(3, n_out);
+        random_floats(x, n_x, kind);
+        random_floats(cache, n_cache, kind);
+        snprintf(parameters, sizeof parameters, "%s %s positions %zu dim %zu stride %zu kind %d",
+                 k->level, slot->name, n, dim, stride, (int)kind);
+        attend(slot, k, y, x, cache, stride, n, dim);
+        attend(slot, scalar, expected, x, cache, stride, n, dim);
+        for (size_t i = 0; i < n_out; i++) {
+            double magnitudes = 0;
+            for (size_t j = 0; j < n_sum; j++)
+                magnitudes += fabs((double)x[j] * (double)(scores ? cache[i * stride + j]
+                                                                  : cache[j * stride + i]));
+            const double tolerance = sum_tolerance(n_sum, magnitudes);
+            expect_close(y[i], expected[i], isfinite(tolerance) ? tolerance : 0, i);
+        }
+        if (n_out) {
+            const size_t from = random_below(n_out), n_part = 1 + random_below(n_out - from);
+            float *part = area_floats(4, n_part);
+            attend(slot, k, part, x, cache + (scores ? from * stride : from), stride,
+                   scores ? n_part : n, scores ? dim : n_part);
+            expect_same(part, y + from, n_part, "a part of the outputs");
+        }
+        areas_check();
+    }
+}
+
+/* ---- speed ---- */
+
+static void speed_linear(const struct slot *slot, const struct bench *b)
+{
+    linear_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_linear(b, f, slot->cols, slot->type);
+}
+
+static void speed_to_f32(const struct slot *slot, const struct bench *b)
+{
+    convert_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_to_f32(b, f, slot->type);
+}
+
+static void speed_one_operand(const struct slot *slot, const struct bench *b)
+{
+    one_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_elements(b, f);
+}
+
+static void speed_two_operands(const struct slot *slot, const struct bench *b)
+{
+    two_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_pairs(b, f);
+}
+
+static void speed_attend(const struct slot *slot, const struct bench *b)
+{
+    bench_attend(b, slot->offset == offsetof(struct kernels, attend_values));
+}
+
+static void speed_rope(const struct slot *slot, const struct bench *b)
+{
+    (void)slot;
+    bench_rope(b);
+}
+
+static void speed_norm(const struct slot *slot, const struct bench *b)
+{
+    bench_norm(b, slot->offset == offsetof(struct kernels, norm_layer));
+}
+
+/* ---- the table ---- */
+
+#define LINEAR(field, cols_, suffix, type_)                                                        \
+    {                                                                                              \
+        .name = #field " " suffix, .offset = offsetof(struct kernels, field[type_]),               \
+        .check = check_linear, .bench = speed_linear, .type = type_, .cols = cols_                 \
+    }
+#define TO_F32(suffix, type_)                                                                      \
+    {                                                                                              \
+        .name = "to_f32 " suffix, .offset = offsetof(struct kernels, to_f32[type_]),               \
+        .check = check_to_f32, .bench = speed_to_f32, .type = type_                                \
+    }
+#define SLOT(field, check_, bench_)                                                                \
+    {                                                                                              \
+        .name = #field, .offset = offsetof(struct kernels, field), .check = check_,                \
+        .bench = bench_                                                                            \
+    }
+
+static const struct slot slots[] = {
+    LINEAR(linear_rows, false, "f32", WEIGHT_F32),
+    LINEAR(linear_rows, false, "f16", WEIGHT_F16),
+    LINEAR(linear_rows, false, "bf16", WEIGHT_BF16),
+    LINEAR(linear_cols, true, "f32", WEIGHT_F32),
+    LINEAR(linear_cols, true, "f16", WEIGHT_F16),
+    LINEAR(linear_cols, true, "bf16", WEIGHT_BF16),
+    TO_F32("f32", WEIGHT_F32),
+    TO_F32("f16", WEIGHT_F16),
+    TO_F32("bf16", WEIGHT_BF16),
+    SLOT(norm_rms, check_norm, speed_norm),
+    SLOT(norm_layer, check_norm, speed_norm),
+    SLOT(silu, check_one_operand, speed_one_operand),
+    SLOT(gelu_tanh, check_one_operand, speed_one_operand),
+    SLOT(gelu_erf, check_one_operand, speed_one_operand),
+    SLOT(relu, check_one_operand, speed_one_operand),
+    SLOT(mul, check_two_operands, speed_two_operands),
+    SLOT(add, check_two_operands, speed_two_operands),
+    SLOT(rope_half, check_rope, speed_rope),
+    SLOT(attend_scores, check_attend, speed_attend),
+    SLOT(softmax, check_softmax, speed_one_operand),
+    SLOT(attend_values, check_attend, speed_attend),
+};
+
+enum { N_SLOTS = sizeof slots / sizeof *slots };
+
+/* ---- the tests ---- */
+
+struct job {
+    const struct slot *slot;
+    const struct kernels *k;
+};
+
+static void test_slot(void **state)
+{
+    const struct job *job = *state;
+    signal(SIGSEGV, on_fault);
+    signal(SIGBUS, on_fault);
+    random_state = seed;
+    job->slot->check(job->slot, job->k);
+}
+
+/* A slot that nobody checks, or that a level leaves empty. */
+static void test_table(void **state)
+{
+    (void)state;
+    assert_int_equal(sizeof(struct kernels), sizeof(char *) + N_SLOTS * sizeof(void (*)(void)));
+    for (const char *const *level = kernels_levels; *level; level++) {
+        const struct kernels *k = kernels_for(*level);
+        for (size_t i = 0; k && i < N_SLOTS; i++) {
+            void (*function)(void);
+            slot_get(&slots[i], k, &function);
+            assert_true(function != NULL);
+        }
+        if (k)
+            assert_string_equal(k->level, *level);
+    }
+    assert_ptr_equal(kernels_for(kernels_best()->level), kernels_best());
+    assert_null(kernels_for("avx3"));
+}
+
+static void expect_values(const float *found, const double *expected, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        expect_close(found[i], (float)expected[i], 1e-6 * fabs(expected[i]), i);
+}
+
+static void test_known_conversions(void **state)
+{
+    (void)state;
+    const uint16_t f16[] = {0x3c00, 0xc000, 0x7bff, 0x0400, 0x0001, 0x83ff, 0x8000, 0x7c00, 0xfc00};
+    const double as_f32[] = {1,    -2,       65504,    0x1p-14, 0x1p-24, -1023 * 0x1p-24,
+                             -0.0, INFINITY, -INFINITY};
+    const uint16_t bf16[] = {0x3f80, 0xc000, 0x7f7f, 0x0001, 0xff80};
+    const double as_f32_too[] = {1, -2, 0x1.fep127, 0x1p-133, -INFINITY};
+    float out[9];
+    scalar->to_f32[WEIGHT_F16](out, f16, 9);
+    expect_values(out, as_f32, 9);
+    assert_true(signbit(out[6]));
+    scalar->to_f32[WEIGHT_BF16](out, bf16, 5);
+    expect_values(out, as_f32_too, 5);
+    scalar->to_f32[WEIGHT_F16](out, (const uint16_t[]){0x7c01, 0xfe00}, 2);
+    assert_int_equal(bits_of(out[0]), 0x7fc02000);
+    assert_int_equal(bits_of(out[1]), 0xffc00000);
+}
+
+static void test_known_linear(void **state)
+{
+    (void)state;
+    const float x[] = {1, 2, 3, 4}, w[] = {1, 10, 100, 1000}, bias[] = {0.5f, -0.5f};
+    float y[] = {1, 1, 1, 1};
+    struct linear_args a = {.y = y,
+                            .y_stride = 2,
+                            .x = x,
+                            .x_stride = 2,
+                            .n_x = 2,
+                            .w = w,
+                            .w_stride = 2,
+                            .n_w = 2,
+                            .n_k = 2,
+                            .bias = bias,
+                            .scale = 2};
+    scalar->linear_rows[WEIGHT_F32](&a);
+    expect_values(y, (const double[]){43, 4199, 87, 8599}, 4);
+    a.add = true;
+    scalar->linear_cols[WEIGHT_F32](&a);
+    expect_values(y, (const double[]){43 + 403, 4199 + 4019, 87 + 807, 8599 + 8059}, 4);
+    scalar->attend_scores(y, x, w, 2, 2, 2, 0.5f);
+    expect_values(y, (const double[]){10.5, 1050}, 2);
+    scalar->attend_values(y, x, w, 2, 2, 2);
+    expect_values(y, (const double[]){201, 2010}, 2);
+}
+
+/* Digits from the functions' series, 30 places. */
+static void test_known_functions(void **state)
+{
+    (void)state;
+    const double silu[] = {0.731058578630005, -0.268941421369995, 0};
+    const double gelu_tanh[] = {0.841191990608276, -0.158808009391724, 0};
+    const double gelu_erf[] = {0.841344746068543, -0.158655253931457, 0};
+    float x[] = {1, -1, 0}, y[] = {1, -1, 0}, z[] = {1, -1, 0}, v[] = {1, -1, NAN};
+    scalar->silu(x, 3);
+    expect_values(x, silu, 3);
+    scalar->gelu_tanh(y, 3);
+    expect_values(y, gelu_tanh, 3);
+    scalar->gelu_erf(z, 3);
+    expect_values(z, gelu_erf, 3);
+    scalar->relu(v, 3);
+    expect_values(v, (const double[]){1, 0, NAN}, 3);
+
+    float p[] = {0, logf(3), -INFINITY}, none[] = {-INFINITY, -INFINITY};
+    scalar->softmax(p, 3);
+    expect_values(p, (const double[]){0.25, 0.75, 0}, 3);
+    scalar->softmax(none, 2);
+    expect_values(none, (const double[]){0, 0}, 2);
+
+    const float in[] = {1, 7}, weight[] = {2, 10}, bias[] = {1, 1};
+    float out[2];
+    scalar->norm_rms(out, in, weight, 2, 0);
+    expect_values(out, (const double[]){0.4, 14}, 2);
+    scalar->norm_layer(out, in, weight, bias, 2, 0);
+    expect_values(out, (const double[]){-1, 11}, 2);
+    float head[] = {1, 2, 3, 4};
+    scalar->rope_half(head, (const float[]){0, 1}, (const float[]){1, 0}, 4);
+    expect_values(head, (const double[]){-3, 2, 1, 4}, 4);
+}
+
+static int check_all(void)
+{
+    enum { MAX_JOBS = 16 * N_SLOTS };
+    static struct job jobs[MAX_JOBS];
+    static char names[MAX_JOBS][48];
+    static struct CMUnitTest tests[4 + MAX_JOBS] = {
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_known_conversions),
+        cmocka_unit_test(test_known_linear),
+        cmocka_unit_test(test_known_functions),
+    };
+    size_t n = 0;
+    for (const char *const *level = kernels_levels; *level; level++) {
+        const struct kernels *k = kernels_for(*level);
+        if (!k)
+            printf("# SKIP %s: this machine lacks it\n", *level);
+        for (size_t i = 0; k && i < N_SLOTS && n < MAX_JOBS; i++, n++) {
+            snprintf(names[n], sizeof names[n], "%s %s", *level, slots[i].name);
+            jobs[n] = (struct job){&slots[i], k};
+            tests[4 + n] = (struct CMUnitTest){names[n], test_slot, NULL, NULL, &jobs[n]};
+        }
+    }
+    areas_map();
+    return _cmocka_run_group_tests("kernels", tests, 4 + n, NULL, NULL);
+}
+
+static int bench_all(void)
+{
+    struct bench b = bench_new();
+    for (const char *const *level = kernels_levels; *level; level++) {
+        b.k = kernels_for(*level);
+        if (!b.k)
+            continue;
+        bench_limits(&b);
+        for (size_t i = 0; i < N_SLOTS; i++) {
+            b.slot = slots[i].name;
+            slots[i].bench(&slots[i], &b);
+        }
+    }
+    bench_free(&b);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (argc > 1 && strcmp(argv[1], "--bench") == 0)
+        return bench_all();
+    if (argc > 1)
+        seed = strtoul(argv[1], NULL, 0);
+    scalar = kernels_for("scalar");
+    return check_all();
+}

@@ -207,8 +207,8 @@ static bool load_shard(struct checkpoint *c, const char *name, struct shard *out
         return false;
     }
     if (!file.data) {
-        return err_set(e, ERR_LOAD, "%s names the file %.200s, which is not there", index_name,
-                       name);
+        return err_set(e, ERR_LOAD, "%s/%s names the file %.200s, which is not there", c->dir,
+                       index_name, name);
     }
     out->name = name;
     c->tensor_bytes += file.size;

@@ -1,0 +1,24 @@
+/* The list of commands; a new one is a line here and a file of its own. */
+#include "cli/command.h"
+
+#include <string.h>
+
+const struct command command_list[] = {
+    {"generate", FOR_GENERATE, "[prompt]", "continues a prompt (the default)", command_generate},
+    {"score", FOR_SCORE, "[text]", "log-probabilities of a text, and its perplexity",
+     command_score},
+    {"tokenize", FOR_TOKENIZE, "[text]", "text to token ids", command_tokenize},
+    {"detokenize", FOR_DETOKENIZE, "[ids]", "token ids to text", command_detokenize},
+    {"inspect", FOR_INSPECT, "", "what a model is made of, and the memory it takes",
+     command_inspect},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct command *command_find(const char *name)
+{
+    for (const struct command *c = command_list; c->name != NULL; c++) {
+        if (strcmp(c->name, name) == 0)
+            return c;
+    }
+    return NULL;
+}

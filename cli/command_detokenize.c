@@ -1,0 +1,135 @@
+/*
+ * tgen detokenize: ids -> text. Input is taken as it comes, so that the ids of a running `tgen
+ * --print-ids` show as text at once and a file of any length passes through little memory.
+ */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/json_out.h"
+#include "cli/load.h"
+#include "cli/prompt.h"
+#include "cli/stream.h"
+
+struct detokenizer {
+    const struct tokenizer *tokenizer;
+    struct decoder *decoder;
+    struct ids ids;   /* of one read */
+    struct text text; /* that they make: one write, not one for each */
+    struct stream stream;
+};
+
+/* The text of the ids that `digits` spell goes out. */
+static bool put_ids(struct detokenizer *d, const char *digits, size_t n, struct err *e)
+{
+    const int32_t n_ids = tokenizer_n_ids(d->tokenizer);
+    d->ids.n = 0;
+    if (!prompt_parse_ids("the ids", digits, n, &d->ids, e))
+        return false;
+    for (size_t i = 0; i < d->ids.n; i++) {
+        if (d->ids.id[i] >= n_ids)
+            return err_set(e, ERR_USAGE, "the token id %d is not in the vocabulary of %d",
+                           d->ids.id[i], n_ids);
+    }
+    d->text.n = 0;
+    for (size_t i = 0; i < d->ids.n; i++) {
+        const struct bytes bytes = decoder_next(d->decoder, d->ids.id[i]);
+        text_add(&d->text, (const char *)bytes.data, bytes.size);
+    }
+    return text_ok(&d->text, e) && stream_put(&d->stream, d->text.data, d->text.n, e);
+}
+
+static bool put_words(struct detokenizer *d, const struct options *o, struct err *e)
+{
+    struct text digits = {0};
+    for (size_t i = 0; i < o->n_words; i++)
+        text_addf(&digits, "%s ", o->words[i]);
+    const bool ok = text_ok(&digits, e) && put_ids(d, digits.data, digits.n, e);
+    text_free(&digits);
+    return ok;
+}
+
+/* The bytes up to the last one that cannot be inside an id. */
+static size_t whole_ids(const char *digits, size_t n)
+{
+    while (n > 0 && digits[n - 1] >= '0' && digits[n - 1] <= '9')
+        n--;
+    return n;
+}
+
+/* Ids as they arrive from fd; one that the end of a read cuts waits for the rest. */
+static bool put_input(struct detokenizer *d, int fd, const char *name, struct err *e)
+{
+    char digits[1 << 16];
+    size_t n = 0;
+    for (;;) {
+        const ssize_t got = read(fd, digits + n, sizeof digits - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_set(e, ERR_RUNTIME, "cannot read %s: %s", name, strerror(errno));
+        n += (size_t)got;
+        const bool last = got == 0;
+        const size_t whole = last || n == sizeof digits ? n : whole_ids(digits, n);
+        if (!put_ids(d, digits, whole, e))
+            return false;
+        n -= whole;
+        memmove(digits, digits + whole, n);
+        if (last)
+            return true;
+    }
+}
+
+static bool put_all(struct detokenizer *d, const struct options *o, struct err *e)
+{
+    if (o->n_words > 0)
+        return put_words(d, o, e);
+    if (o->file == NULL || strcmp(o->file, "-") == 0)
+        return put_input(d, STDIN_FILENO, "standard input", e);
+    const int fd = open(o->file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->file, strerror(errno));
+    const bool ok = put_input(d, fd, o->file, e);
+    close(fd);
+    return ok;
+}
+
+static bool print_json(const struct text *text, struct err *e)
+{
+    struct text out = {0};
+    json_out_open(&out, NULL, '{');
+    json_out_text(&out, "text", text->data, text->n);
+    json_out_close(&out, '}');
+    text_add_string(&out, "\n");
+    const bool ok = stream_print(&out, e);
+    text_free(&out);
+    return ok;
+}
+
+bool command_detokenize(const struct options *o, struct err *e)
+{
+    const int n_sources = (o->n_words > 0) + (o->file != NULL) + o->wants_stdin;
+    if (n_sources > 1)
+        return err_set(e, ERR_USAGE, "the ids come from one place: the words, -f or -");
+    if (n_sources == 0 && isatty(STDIN_FILENO))
+        return err_set(e, ERR_USAGE, "no ids: tgen detokenize 1 2 3, -f FILE, or a pipe");
+
+    struct loaded l = {.checkpoint = NULL};
+    struct detokenizer d = {.stream = {.fd = o->json ? STREAM_COLLECT : STREAM_STDOUT}};
+    bool ok = load_checkpoint(&l, o, e) && load_tokenizer(&l, e);
+    if (ok) {
+        d.tokenizer = l.tokenizer;
+        d.decoder = decoder_new(l.tokenizer, o->special, e);
+        ok = d.decoder != NULL && put_all(&d, o, e) && stream_end(&d.stream, true, e) &&
+             (!o->json || print_json(&d.stream.collected, e));
+    }
+    decoder_free(d.decoder);
+    stream_free(&d.stream);
+    text_free(&d.text);
+    ids_free(&d.ids);
+    load_free(&l);
+    return ok;
+}

@@ -1,0 +1,292 @@
+/*
+ * tgen generate, the default: a prompt goes in, tokens are drawn one at a time, and their text goes
+ * out as it comes. The loop is `answer`; all around it is what the options ask for.
+ */
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <sys/random.h>
+
+#include "cli/json_out.h"
+#include "cli/run.h"
+#include "cli/stream.h"
+#include "cli/terminal.h"
+
+enum finish { FINISH_LENGTH, FINISH_STOP, FINISH_INTERRUPTED };
+
+static const char *const finish_names[] = {"length", "stop", "interrupted"};
+
+struct generation {
+    struct run run;
+    struct sample_params sampling; /* as settled between flags, model and defaults */
+    struct sampler *sampler;
+    struct decoder *decoder; /* NULL without a tokenizer */
+    struct stream stream;    /* the text: to stdout, or collected for --json and --print-ids */
+    struct ids answer;
+    size_t limit; /* tokens of the answer at most */
+    enum finish finish;
+};
+
+/* ---- before ---------------------------------------------------------------------------------- */
+
+static enum run_tokenizer needs_tokenizer(const struct options *o)
+{
+    if (o->stop.n > 0 || (!o->print_ids && !o->json))
+        return RUN_TOKENIZER_NEEDED;
+    return o->json ? RUN_TOKENIZER_OPTIONAL : RUN_TOKENIZER_UNUSED;
+}
+
+/* A flag wins over what generation_config.json says, and that over the default. A model that says
+ * "do_sample": false is greedy until a flag asks for sampling. */
+static void settle_sampling(struct generation *g)
+{
+    const struct options *o = g->run.o;
+    const struct model_defaults *d = model_defaults(g->run.loaded.model);
+    struct sample_params *s = &g->sampling;
+    const bool asked = o->given[OPT_TEMP] || o->given[OPT_TOP_K] || o->given[OPT_TOP_P] ||
+                       o->given[OPT_MIN_P] || o->given[OPT_TYPICAL_P];
+    *s = o->sampling;
+    if (d->has_temperature && !o->given[OPT_TEMP])
+        s->temperature = d->temperature;
+    if (d->has_top_k && !o->given[OPT_TOP_K])
+        s->top_k = d->top_k;
+    if (d->has_top_p && !o->given[OPT_TOP_P])
+        s->top_p = d->top_p;
+    if (d->has_min_p && !o->given[OPT_MIN_P])
+        s->min_p = d->min_p;
+    if (d->has_typical_p && !o->given[OPT_TYPICAL_P])
+        s->typical_p = d->typical_p;
+    if (d->has_repetition_penalty && !o->given[OPT_REPEAT_PENALTY])
+        s->repetition_penalty = d->repetition_penalty;
+    if (d->has_do_sample && !d->do_sample && !asked)
+        s->temperature = 0;
+}
+
+/* A random seed of 32 bits: short to type again, and exact in every reader of JSON. */
+static bool settle_seed(struct generation *g, struct err *e)
+{
+    if (g->run.o->given[OPT_SEED])
+        return true;
+    uint32_t seed;
+    if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
+        return err_set(e, ERR_RUNTIME, "no random seed is to be had; give one with --seed");
+    g->sampling.seed = seed;
+    return true;
+}
+
+static bool prepare(struct generation *g, const struct options *o, struct err *e)
+{
+    struct run *r = &g->run;
+    if (!run_load(r, o, "generate", needs_tokenizer(o), e) ||
+        !run_open_session(r, (size_t)o->max_tokens, 1, e))
+        return false;
+    settle_sampling(g);
+    if (!settle_seed(g, e))
+        return false;
+    const size_t room = (size_t)r->n_context - r->ids.n;
+    g->limit = (size_t)o->max_tokens < room ? (size_t)o->max_tokens : room;
+    if (room == 0 && o->max_tokens > 0)
+        terminal_note(o->quiet, "the prompt fills the context of %d tokens", r->n_context);
+    g->stream.stops = o->stop.item;
+    g->stream.n_stops = o->stop.n;
+    g->stream.fd = o->json || o->print_ids ? STREAM_COLLECT : STREAM_STDOUT;
+    g->sampler =
+        sampler_new(&g->sampling, model_info(r->loaded.model)->vocab_size, r->n_context, e);
+    if (g->sampler == NULL || r->loaded.tokenizer == NULL)
+        return g->sampler != NULL;
+    g->decoder = decoder_new(r->loaded.tokenizer, o->special, e);
+    return g->decoder != NULL;
+}
+
+/* ---- the prompt ------------------------------------------------------------------------------ */
+
+static bool print_id(const struct generation *g, int32_t id, struct err *e)
+{
+    const struct options *o = g->run.o;
+    if (!o->print_ids || o->json)
+        return true;
+    char line[16];
+    const int n = snprintf(line, sizeof line, "%d\n", id);
+    return stream_write(STREAM_STDOUT, "standard output", line, (size_t)n, e);
+}
+
+/* The sampler's penalties and the decoder's leading-space rules both reach back into the prompt.
+ * --echo prints it: its bytes, or with --ids their text. */
+static bool tell_prompt(struct generation *g, struct err *e)
+{
+    const struct options *o = g->run.o;
+    if (o->echo && o->ids == NULL &&
+        !stream_echo(&g->stream, g->run.prompt.data, g->run.prompt.n, e))
+        return false;
+    for (size_t i = 0; i < g->run.ids.n; i++) {
+        const int32_t id = g->run.ids.id[i];
+        sampler_accept(g->sampler, id);
+        if (o->echo && !print_id(g, id, e))
+            return false;
+        if (g->decoder == NULL)
+            continue;
+        const struct bytes text = decoder_next(g->decoder, id);
+        if (o->echo && o->ids != NULL &&
+            !stream_echo(&g->stream, (const char *)text.data, text.size, e))
+            return false;
+    }
+    return true;
+}
+
+/* The prompt through the model, a batch at a time. *logits are those behind its last token; NULL
+ * where Ctrl-C came first. */
+static bool read_prompt(struct generation *g, const float **logits, struct err *e)
+{
+    struct run *r = &g->run;
+    struct terminal_progress progress = terminal_progress_begin(r->o->quiet);
+    const double began = terminal_clock();
+    *logits = NULL;
+    for (size_t at = 0, n; at < r->ids.n; at += n) {
+        n = r->ids.n - at < RUN_BATCH ? r->ids.n - at : RUN_BATCH;
+        terminal_progress(&progress, at, r->ids.n);
+        *logits = session_prompt(r->session, r->ids.id + at, (int)n, e);
+        if (*logits == NULL)
+            break;
+        if (stream_interrupted()) {
+            *logits = NULL;
+            g->finish = FINISH_INTERRUPTED;
+            break;
+        }
+    }
+    terminal_progress_end(&progress);
+    r->prompt_seconds = terminal_clock() - began;
+    return *logits != NULL || g->finish == FINISH_INTERRUPTED;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* The model's own eos_token_id, one or a list; the tokenizer's where the model names none. */
+static bool ends_text(const struct generation *g, int32_t id)
+{
+    const struct loaded *l = &g->run.loaded;
+    int n;
+    const int32_t *eos = model_eos(l->model, &n);
+    if (g->run.o->ignore_eos)
+        return false;
+    if (n == 0 && l->tokenizer != NULL)
+        return id == tokenizer_eos(l->tokenizer);
+    for (int i = 0; i < n; i++) {
+        if (eos[i] == id)
+            return true;
+    }
+    return false;
+}
+
+static bool put_token(struct generation *g, int32_t id, struct err *e)
+{
+    if (!ids_push(&g->answer, id, e) || !print_id(g, id, e))
+        return false;
+    if (g->decoder == NULL)
+        return true;
+    const struct bytes text = decoder_next(g->decoder, id);
+    return stream_put(&g->stream, (const char *)text.data, text.size, e);
+}
+
+/* Draws, prints and goes on until something ends it. */
+static bool answer(struct generation *g, const float *logits, struct err *e)
+{
+    struct run *r = &g->run;
+    while (g->answer.n < g->limit) {
+        const uint64_t position = (uint64_t)session_position(r->session);
+        const int32_t id = sampler_next(g->sampler, logits, position);
+        const bool last = ends_text(g, id);
+        if ((!last || r->o->special) && !put_token(g, id, e))
+            return false;
+        if (last || g->stream.stopped) {
+            g->finish = FINISH_STOP;
+            return true;
+        }
+        if (stream_interrupted()) {
+            g->finish = FINISH_INTERRUPTED;
+            return true;
+        }
+        if (g->answer.n == g->limit)
+            break;
+        sampler_accept(g->sampler, id);
+        logits = session_step(r->session, id, e);
+        if (logits == NULL)
+            return false;
+        r->n_steps++;
+    }
+    g->finish = FINISH_LENGTH;
+    return true;
+}
+
+static bool generate(struct generation *g, struct err *e)
+{
+    const float *logits;
+    stream_watch_interrupt();
+    if (!tell_prompt(g, e) || !read_prompt(g, &logits, e))
+        return false;
+    const double began = terminal_clock();
+    if (logits != NULL && !answer(g, logits, e))
+        return false;
+    g->run.decode_seconds = terminal_clock() - began;
+    return stream_end(&g->stream, false, e);
+}
+
+/* ---- after ----------------------------------------------------------------------------------- */
+
+static void write_timings(const struct run *r, struct text *out)
+{
+    json_out_open(out, "timings", '{');
+    json_out_number(out, "load_ms", r->load_seconds * 1e3);
+    json_out_number(out, "prompt_ms", r->prompt_seconds * 1e3);
+    json_out_number(out, "decode_ms", r->decode_seconds * 1e3);
+    json_out_number(out, "prompt_tokens_per_second", run_rate(r->ids.n, r->prompt_seconds));
+    json_out_number(out, "decode_tokens_per_second", run_rate(r->n_steps, r->decode_seconds));
+    json_out_close(out, '}');
+}
+
+static bool print_json(const struct generation *g, struct err *e)
+{
+    struct text out = {0};
+    json_out_open(&out, NULL, '{');
+    json_out_string(&out, "model", checkpoint_dir(g->run.loaded.checkpoint));
+    json_out_unsigned(&out, "prompt_tokens", g->run.ids.n);
+    json_out_open(&out, "ids", '[');
+    for (size_t i = 0; i < g->answer.n; i++)
+        json_out_unsigned(&out, NULL, (uint64_t)g->answer.id[i]);
+    json_out_close(&out, ']');
+    if (g->decoder != NULL)
+        json_out_text(&out, "text", g->stream.collected.data, g->stream.collected.n);
+    else
+        json_out_null(&out, "text");
+    json_out_string(&out, "finish_reason", finish_names[g->finish]);
+    json_out_unsigned(&out, "seed", g->sampling.seed);
+    write_timings(&g->run, &out);
+    json_out_close(&out, '}');
+    text_add_string(&out, "\n");
+    const bool ok = stream_print(&out, e);
+    text_free(&out);
+    return ok;
+}
+
+static void print_stats(const struct generation *g)
+{
+    run_print_stats(&g->run);
+    terminal_stat("seed", "%llu", (unsigned long long)g->sampling.seed);
+}
+
+bool command_generate(const struct options *o, struct err *e)
+{
+    struct generation g = {.finish = FINISH_LENGTH};
+    bool ok = prepare(&g, o, e) && generate(&g, e) && (!o->json || print_json(&g, e));
+    if (ok && o->stats && !o->quiet)
+        print_stats(&g);
+    if (ok && g.finish == FINISH_INTERRUPTED) {
+        e->code = ERR_INTERRUPTED;
+        ok = false;
+    }
+    sampler_free(g.sampler);
+    decoder_free(g.decoder);
+    stream_free(&g.stream);
+    ids_free(&g.answer);
+    run_free(&g.run);
+    return ok;
+}

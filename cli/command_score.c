@@ -1,0 +1,182 @@
+/*
+ * tgen score: how likely a model finds a text. Rows of logits come in chunks, so that memory does
+ * not grow with the text; each row tells of the token behind it.
+ */
+#include "cli/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/json_out.h"
+#include "cli/run.h"
+#include "cli/stream.h"
+#include "cli/terminal.h"
+
+/* Logits of one chunk; a row of a large vocabulary takes 1 MB of it. */
+static const size_t CHUNK_BYTES = (size_t)32 << 20;
+
+struct scoring {
+    struct run run;
+    double *logprob; /* [run.ids.n]; the first is no number, since nothing stands before it */
+    double total;    /* of the others */
+    int n_rows;      /* rows of logits in a chunk */
+    int logits_fd;   /* of --logits, else -1 */
+};
+
+/* ln softmax(logits)[id], summed in double. */
+static double log_probability(const float *logits, int n_vocab, int32_t id)
+{
+    double highest = -INFINITY, sum = 0;
+    for (int i = 0; i < n_vocab; i++)
+        highest = fmax(highest, (double)logits[i]);
+    for (int i = 0; i < n_vocab; i++)
+        sum += exp((double)logits[i] - highest);
+    return (double)logits[id] - highest - log(sum);
+}
+
+static bool open_scoring(struct scoring *s, const struct options *o, struct err *e)
+{
+    if (!run_load(&s->run, o, "score", RUN_TOKENIZER_OPTIONAL, e))
+        return false;
+    const size_t n = s->run.ids.n;
+    const size_t row = (size_t)model_info(s->run.loaded.model)->vocab_size * sizeof(float);
+    size_t n_rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
+    n_rows = n_rows < RUN_BATCH ? n_rows : RUN_BATCH;
+    s->n_rows = (int)(n_rows < n ? n_rows : n);
+    if (!run_open_session(&s->run, 0, s->n_rows, e))
+        return false;
+    s->logprob = calloc(n, sizeof *s->logprob);
+    if (s->logprob == NULL)
+        return err_no_memory(e);
+    if (o->logits == NULL)
+        return true;
+    s->logits_fd = open(o->logits, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return s->logits_fd >= 0 ||
+           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", o->logits, strerror(errno));
+}
+
+/* The chunk of n tokens from `begin` on: its rows to --logits, and what they say of the tokens
+ * behind them. */
+static bool score_chunk(struct scoring *s, size_t begin, int n, struct err *e)
+{
+    const struct ids *ids = &s->run.ids;
+    const size_t n_vocab = (size_t)model_info(s->run.loaded.model)->vocab_size;
+    const float *rows = session_score(s->run.session, ids->id + begin, n, e);
+    if (rows == NULL)
+        return false;
+    if (s->logits_fd >= 0 &&
+        !stream_write(s->logits_fd, s->run.o->logits, rows, (size_t)n * n_vocab * sizeof *rows, e))
+        return false;
+    for (size_t i = 0; i < (size_t)n && begin + i + 1 < ids->n; i++) {
+        const size_t next = begin + i + 1;
+        s->logprob[next] = log_probability(rows + i * n_vocab, (int)n_vocab, ids->id[next]);
+        s->total += s->logprob[next];
+    }
+    return true;
+}
+
+static bool score(struct scoring *s, struct err *e)
+{
+    struct terminal_progress progress = terminal_progress_begin(s->run.o->quiet);
+    const double began = terminal_clock();
+    const size_t n = s->run.ids.n;
+    bool ok = true;
+    for (size_t at = 0; ok && at < n; at += (size_t)s->n_rows) {
+        terminal_progress(&progress, at, n);
+        ok = score_chunk(s, at, n - at < (size_t)s->n_rows ? (int)(n - at) : s->n_rows, e);
+    }
+    terminal_progress_end(&progress);
+    s->run.prompt_seconds = terminal_clock() - began;
+    if (s->logits_fd >= 0 && close(s->logits_fd) != 0 && ok)
+        ok = err_set(e, ERR_RUNTIME, "cannot write to %s: %s", s->run.o->logits, strerror(errno));
+    s->logits_fd = -1;
+    return ok;
+}
+
+/* exp of the mean loss over the tokens that have one; no number for a single token. */
+static double perplexity(const struct scoring *s)
+{
+    return s->run.ids.n > 1 ? exp(-s->total / (double)(s->run.ids.n - 1)) : NAN;
+}
+
+static void write_json(const struct scoring *s, struct decoder *decoder, struct text *out)
+{
+    json_out_open(out, NULL, '{');
+    json_out_open(out, "tokens", '[');
+    for (size_t i = 0; i < s->run.ids.n; i++) {
+        const int32_t id = s->run.ids.id[i];
+        json_out_open(out, NULL, '{');
+        json_out_unsigned(out, "id", (uint64_t)id);
+        if (decoder != NULL) {
+            const struct bytes text = decoder_next(decoder, id);
+            json_out_text(out, "text", (const char *)text.data, text.size);
+        } else {
+            json_out_null(out, "text");
+        }
+        json_out_number(out, "logprob", i == 0 ? NAN : s->logprob[i]);
+        json_out_close(out, '}');
+    }
+    json_out_close(out, ']');
+    json_out_number(out, "total_logprob", s->total);
+    json_out_number(out, "perplexity", perplexity(s));
+    json_out_unsigned(out, "n_tokens", s->run.ids.n);
+    json_out_close(out, '}');
+    text_add_string(out, "\n");
+}
+
+static void write_table(const struct scoring *s, struct decoder *decoder, struct text *out)
+{
+    text_add_string(out, "      id       logprob  text\n");
+    for (size_t i = 0; i < s->run.ids.n; i++) {
+        const int32_t id = s->run.ids.id[i];
+        text_addf(out, "%8d", id);
+        if (i == 0)
+            text_addf(out, "%14s", "-");
+        else
+            text_addf(out, "%14.6f", s->logprob[i]);
+        if (decoder != NULL) {
+            const struct bytes text = decoder_next(decoder, id);
+            text_add_string(out, "  ");
+            json_out_quoted(out, (const char *)text.data, text.size);
+        }
+        text_add_string(out, "\n");
+    }
+    text_addf(out, "tokens %zu, total %.6f", s->run.ids.n, s->total);
+    if (s->run.ids.n > 1)
+        text_addf(out, ", perplexity %.6f", perplexity(s));
+    text_add_string(out, "\n");
+}
+
+static bool print_scores(const struct scoring *s, struct err *e)
+{
+    struct decoder *decoder = NULL;
+    struct text out = {0};
+    const struct tokenizer *tokenizer = s->run.loaded.tokenizer;
+    if (tokenizer != NULL && (decoder = decoder_new(tokenizer, true, e)) == NULL)
+        return false;
+    if (s->run.o->json)
+        write_json(s, decoder, &out);
+    else
+        write_table(s, decoder, &out);
+    const bool ok = stream_print(&out, e);
+    text_free(&out);
+    decoder_free(decoder);
+    return ok;
+}
+
+bool command_score(const struct options *o, struct err *e)
+{
+    struct scoring s = {.logits_fd = -1};
+    const bool ok = open_scoring(&s, o, e) && score(&s, e) && print_scores(&s, e);
+    if (ok && o->stats && !o->quiet)
+        run_print_stats(&s.run);
+    if (s.logits_fd >= 0)
+        close(s.logits_fd);
+    free(s.logprob);
+    run_free(&s.run);
+    return ok;
+}

@@ -1,0 +1,107 @@
+/*
+ * A writer without state: whether a comma is due can be read off the last byte, since every value
+ * ends in something other than an opening bracket, a comma or a colon.
+ */
+#include "cli/json_out.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/utf8.h"
+
+void json_out_quoted(struct text *t, const char *text, size_t n)
+{
+    text_add(t, "\"", 1);
+    for (size_t i = 0, size; i < n; i += size) {
+        const char c = text[i];
+        const enum utf8_state state = utf8_next(text + i, n - i, &size);
+        if (state != UTF8_WHOLE)
+            text_add_string(t, "\xEF\xBF\xBD");
+        else if (c == '"' || c == '\\')
+            text_addf(t, "\\%c", c);
+        else if (c == '\n')
+            text_add_string(t, "\\n");
+        else if (c == '\t')
+            text_add_string(t, "\\t");
+        else if (c >= 0 && c < 0x20)
+            text_addf(t, "\\u%04x", (unsigned)c);
+        else
+            text_add(t, text + i, size);
+    }
+    text_add(t, "\"", 1);
+}
+
+/* What stands before a value: the comma that separates it, and its name. */
+static void begin(struct text *t, const char *key)
+{
+    const char last = t->n > 0 ? t->data[t->n - 1] : '[';
+    if (last != '{' && last != '[')
+        text_add(t, ",", 1);
+    if (key != NULL) {
+        json_out_quoted(t, key, strlen(key));
+        text_add(t, ":", 1);
+    }
+}
+
+void json_out_open(struct text *t, const char *key, char bracket)
+{
+    begin(t, key);
+    text_add(t, &bracket, 1);
+}
+
+void json_out_close(struct text *t, char bracket)
+{
+    text_add(t, &bracket, 1);
+}
+
+void json_out_text(struct text *t, const char *key, const char *text, size_t n)
+{
+    begin(t, key);
+    json_out_quoted(t, text, n);
+}
+
+void json_out_string(struct text *t, const char *key, const char *string)
+{
+    if (string == NULL)
+        json_out_null(t, key);
+    else
+        json_out_text(t, key, string, strlen(string));
+}
+
+void json_out_unsigned(struct text *t, const char *key, uint64_t value)
+{
+    begin(t, key);
+    text_addf(t, "%" PRIu64, value);
+}
+
+void json_out_bool(struct text *t, const char *key, bool value)
+{
+    begin(t, key);
+    text_add_string(t, value ? "true" : "false");
+}
+
+void json_out_null(struct text *t, const char *key)
+{
+    begin(t, key);
+    text_add_string(t, "null");
+}
+
+void json_out_number(struct text *t, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        json_out_null(t, key);
+        return;
+    }
+    /* 17 digits always suffice for a double, 15 are always exact. */
+    char digits[32];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    begin(t, key);
+    text_add_string(t, digits);
+}

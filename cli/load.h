@@ -1,0 +1,33 @@
+/*
+ * What stands between a name and a text: checkpoint, tokenizer, model, compute, opened in this
+ * order as far as a command needs them, and given back together.
+ */
+#ifndef CLI_LOAD_H
+#define CLI_LOAD_H
+
+#include "cli/options.h"
+#include "core/checkpoint.h"
+#include "core/compute.h"
+#include "models/model.h"
+#include "tokenizer/tokenizer.h"
+
+/* All zero is nothing opened. */
+struct loaded {
+    struct checkpoint *checkpoint;
+    struct tokenizer *tokenizer;
+    struct model *model;
+    struct compute *compute;
+};
+
+/* Finds the directory that -m (or its defaults) mean, and opens it. */
+bool load_checkpoint(struct loaded *l, const struct options *o, struct err *e);
+
+/* ERR_LOAD where the directory has no tokenizer, or one that cannot be used. */
+bool load_tokenizer(struct loaded *l, struct err *e);
+
+/* Binds the model and starts the threads. */
+bool load_model(struct loaded *l, const struct options *o, struct err *e);
+
+void load_free(struct loaded *l);
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * The order of look-up and the layout of the cache are those of huggingface_hub (constants.py,
+ * "Understand caching" in its guides): $HF_HUB_CACHE, $HF_HOME/hub,
+ * $XDG_CACHE_HOME/huggingface/hub,
+ * ~/.cache/huggingface/hub; in it models--ORG--NAME/refs/main holds a commit, and
+ * snapshots/COMMIT the files.
+ */
+#include "cli/locate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/text.h"
+
+enum { LONGEST_COMMIT = 64 }; /* 40 hexadecimal digits today, 64 where git uses SHA-256 */
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* The text as a malloc'ed string; the caller's text is spent. */
+static char *finish(struct text *t, struct err *e)
+{
+    if (!text_ok(t, e)) {
+        text_free(t);
+        return NULL;
+    }
+    return t->data;
+}
+
+/* An environment variable that is set and not empty, else NULL. */
+static const char *environment(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+static void add_hub_cache(struct text *t)
+{
+    const char *hub = environment("HF_HUB_CACHE"), *hf_home = environment("HF_HOME");
+    const char *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
+    if (hub != NULL)
+        text_add_string(t, hub);
+    else if (hf_home != NULL)
+        text_addf(t, "%s/hub", hf_home);
+    else if (xdg != NULL)
+        text_addf(t, "%s/huggingface/hub", xdg);
+    else
+        text_addf(t, "%s/.cache/huggingface/hub", home != NULL ? home : "");
+}
+
+/* "org/name" or a bare "name", of the characters that the Hub allows; nothing that walks about in
+ * the file system. */
+static bool is_repository(const char *name)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    const size_t first = strspn(name, allowed);
+    if (first == 0 || name[0] == '.')
+        return false;
+    if (name[first] == '\0')
+        return true;
+    const char *rest = name + first + 1;
+    return name[first] == '/' && rest[0] != '\0' && rest[0] != '.' &&
+           rest[strspn(rest, allowed)] == '\0';
+}
+
+/* The commit that refs/main names; false where the file is missing or names no single folder. */
+static bool read_commit(const char *repository, char commit[LONGEST_COMMIT + 1])
+{
+    struct text path = {0};
+    text_addf(&path, "%s/refs/main", repository);
+    FILE *file = path.failed ? NULL : fopen(path.data, "re");
+    text_free(&path);
+    if (file == NULL)
+        return false;
+    const size_t n = fread(commit, 1, LONGEST_COMMIT, file);
+    fclose(file);
+    commit[n] = '\0';
+    const size_t digits = strspn(commit, "0123456789abcdef");
+    const bool whole = digits > 0 && commit[digits + strspn(commit + digits, " \r\n")] == '\0';
+    commit[digits] = '\0';
+    return whole;
+}
+
+static char *locate_in_cache(const char *name, struct err *e)
+{
+    struct text path = {0};
+    add_hub_cache(&path);
+    text_add_string(&path, "/models--");
+    for (const char *c = name; *c != '\0'; c++)
+        text_add(&path, *c == '/' ? "--" : c, *c == '/' ? 2 : 1);
+    if (!text_ok(&path, e)) {
+        text_free(&path);
+        return NULL;
+    }
+    char commit[LONGEST_COMMIT + 1];
+    if (read_commit(path.data, commit))
+        text_addf(&path, "/snapshots/%s", commit);
+    else if (is_directory(path.data))
+        err_set(e, ERR_LOAD, "%s holds no refs/main that names a snapshot; run: hf download %s",
+                path.data, name);
+    else
+        err_set(e, ERR_LOAD,
+                "%s is neither a directory here nor in the Hugging Face cache (%.*s); run: hf "
+                "download %s",
+                name, (int)(strrchr(path.data, '/') - path.data), path.data, name);
+    if (e->code == ERR_NONE && !path.failed && !is_directory(path.data))
+        err_set(e, ERR_LOAD, "%s is missing; run: hf download %s", path.data, name);
+    if (e->code != ERR_NONE) {
+        text_free(&path);
+        return NULL;
+    }
+    return finish(&path, e);
+}
+
+static char *locate_named(const char *name, struct err *e)
+{
+    struct stat st;
+    const bool exists = stat(name, &st) == 0;
+    const int reason = errno;
+    if (exists && !S_ISDIR(st.st_mode)) {
+        err_set(e, ERR_LOAD, "%s is a file; a model is the directory that holds its files", name);
+        return NULL;
+    }
+    if (!exists && is_repository(name))
+        return locate_in_cache(name, e);
+    if (!exists) {
+        err_set(e, ERR_LOAD, "cannot open %s: %s", name[0] != '\0' ? name : "\"\"",
+                strerror(reason));
+        return NULL;
+    }
+    struct text path = {0};
+    text_add_string(&path, name);
+    return finish(&path, e);
+}
+
+/* The directory that the running binary lies in, links resolved; empty where /proc is missing. */
+static void add_own_directory(struct text *t)
+{
+    char path[4096];
+    const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
+    if (n <= 0 || (size_t)n == sizeof path)
+        return;
+    size_t length = (size_t)n;
+    while (length > 1 && path[length - 1] != '/')
+        length--;
+    text_add(t, path, length);
+}
+
+static char *locate_bundled(struct err *e)
+{
+    static const char *const places[] = {"models/tales", "../share/tgen/models/tales"};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        struct text path = {0};
+        add_own_directory(&path);
+        text_add_string(&path, places[i]);
+        if (!path.failed && is_directory(path.data))
+            return path.data;
+        text_free(&path);
+    }
+    err_set(e, ERR_LOAD,
+            "the bundled model is neither in %s nor in %s of the program's directory; "
+            "name a model with -m DIR or -m org/name",
+            places[0], places[1]);
+    return NULL;
+}
+
+char *locate_model(const char *name, struct err *e)
+{
+    if (name != NULL)
+        return locate_named(name, e);
+    const char *fallback = environment("TGEN_MODEL");
+    if (fallback == NULL)
+        return locate_bundled(e);
+    char *dir = locate_named(fallback, e);
+    if (dir == NULL)
+        err_prefix(e, "$TGEN_MODEL");
+    return dir;
+}

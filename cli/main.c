@@ -1,0 +1,72 @@
+/*
+ * The name of a command -> its function -> the exit code. All that is printed about a failure is
+ * printed here.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+#include "cli/completions.h"
+#include "cli/help.h"
+#include "cli/terminal.h"
+
+/* A descriptor 0, 1 or 2 that came closed would otherwise be the next file that is opened, and the
+ * answer would go there. It is opened the wrong way round, so that its use still fails. */
+static void open_missing_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) == -1)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
+/* "tgen help" and "tgen help COMMAND". */
+static bool run_help(int argc, char **argv, struct err *e)
+{
+    if (argc <= 2)
+        return help_print(command_list, e);
+    const struct command *command = command_find(argv[2]);
+    if (command == NULL || argc > 3)
+        return err_set(e, ERR_USAGE, "there is no command \"%s\"; see tgen help",
+                       argv[command == NULL ? 2 : 3]);
+    return help_print(command, e);
+}
+
+static bool run(const struct command *command, const struct options *o, bool named, struct err *e)
+{
+    if (o->help)
+        return help_print(command, e);
+    if (o->version)
+        return help_print_version(e);
+    if (o->given[OPT_COMPLETIONS])
+        return completions_print((enum completions_shell)o->completions, e);
+    if (!named && o->n_plain_words > 0 && command_find(o->words[0]) != NULL)
+        return err_set(e, ERR_USAGE,
+                       "the command goes first: tgen %s ...; as a prompt it goes behind -p or --",
+                       o->words[0]);
+    return command->run(o, e);
+}
+
+int main(int argc, char **argv)
+{
+    open_missing_descriptors();
+    struct err e = {.code = ERR_NONE};
+    struct options o = {.n_words = 0};
+    bool ok;
+    if (argc > 1 && strcmp(argv[1], "help") == 0) {
+        ok = run_help(argc, argv, &e);
+    } else {
+        const struct command *named = argc > 1 ? command_find(argv[1]) : NULL;
+        const struct command *command = named != NULL ? named : command_list;
+        ok =
+            options_init(&o, argc, &e) &&
+            options_parse(&o, argc, argv, named != NULL ? 2 : 1, command->bit, command->name, &e) &&
+            run(command, &o, named != NULL, &e);
+    }
+    options_free(&o);
+    if (ok)
+        return 0;
+    terminal_error(&e);
+    return (int)e.code;
+}

@@ -1,0 +1,270 @@
+/*
+ * Reads arguments the way getopt_long does: "--name value", "--name=value", "-n5", "-n 5", bundled
+ * flags, options after the words, "--" ends them. Not getopt_long itself, because its sentences and
+ * its abbreviations (which break when an option is added) are not ours.
+ */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool options_init(struct options *o, int argc, struct err *e)
+{
+    *o = (struct options){.max_tokens = 256, .sampling = sample_defaults};
+    const size_t n = argc > 0 ? (size_t)argc : 1;
+    o->words = calloc(n, sizeof *o->words);
+    o->stop.item = calloc(n, sizeof *o->stop.item);
+    return (o->words != NULL && o->stop.item != NULL) || err_no_memory(e);
+}
+
+void options_free(struct options *o)
+{
+    free(o->words);
+    free(o->stop.item);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A number begins with a digit, a sign or a point: strtod and its kin would also take white space,
+ * "nan", "inf" and, through a sign, wrap what has none. */
+static bool looks_like_number(const char *text)
+{
+    const char *digits = text + (text[0] == '-' || text[0] == '+');
+    return digits[0] == '.' || (digits[0] >= '0' && digits[0] <= '9');
+}
+
+static bool parse_whole(const struct option_spec *spec, const char *text, int *out, struct err *e)
+{
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (!looks_like_number(text) || *end != '\0' || errno != 0 || (double)value < spec->min ||
+        (double)value > spec->max)
+        return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a whole number between %.0f and %.0f",
+                       spec->name, text, spec->min, spec->max);
+    *out = (int)value;
+    return true;
+}
+
+static bool parse_real(const struct option_spec *spec, const char *text, float *out, struct err *e)
+{
+    char *end;
+    const double value = strtod(text, &end);
+    if (!looks_like_number(text) || *end != '\0' || !(value >= spec->min && value <= spec->max))
+        return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a number between %g and %g", spec->name,
+                       text, spec->min, spec->max);
+    *out = (float)value;
+    return true;
+}
+
+static bool parse_seed(const struct option_spec *spec, const char *text, uint64_t *out,
+                       struct err *e)
+{
+    char *end;
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
+        return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a whole number between 0 and %llu",
+                       spec->name, text, (unsigned long long)UINT64_MAX);
+    *out = value;
+    return true;
+}
+
+static bool parse_choice(const struct option_spec *spec, const char *text, int *out, struct err *e)
+{
+    const size_t length = strlen(text);
+    const char *word = spec->metavar;
+    for (int i = 0; word != NULL; i++) {
+        const size_t n = strcspn(word, "|");
+        if (n == length && memcmp(word, text, n) == 0) {
+            *out = i;
+            return true;
+        }
+        word = word[n] == '|' ? word + n + 1 : NULL;
+    }
+    return err_set(e, ERR_USAGE, "--%s: \"%s\" is none of %s", spec->name, text, spec->metavar);
+}
+
+/* Puts the value (NULL for a flag) where the table says. */
+static bool store(struct options *o, enum option_id id, const char *text, struct err *e)
+{
+    const struct option_spec *spec = &options_table[id];
+    void *place = (char *)o + spec->offset;
+    o->given[id] = true;
+    switch (spec->kind) {
+    case OPTION_FLAG:
+        *(bool *)place = true;
+        return true;
+    case OPTION_WHOLE:
+        return parse_whole(spec, text, place, e);
+    case OPTION_REAL:
+        return parse_real(spec, text, place, e);
+    case OPTION_SEED:
+        return parse_seed(spec, text, place, e);
+    case OPTION_CHOICE:
+        return parse_choice(spec, text, place, e);
+    case OPTION_TEXT:
+    case OPTION_PATH:
+    case OPTION_MODEL:
+        *(const char **)place = text;
+        return true;
+    case OPTION_LIST: {
+        struct option_list *list = place;
+        if (text[0] == '\0')
+            return err_set(e, ERR_USAGE, "--%s: an empty text occurs everywhere", spec->name);
+        list->item[list->n++] = text;
+        return true;
+    }
+    }
+    return false;
+}
+
+char *options_default(const struct option_spec *spec, const struct options *defaults, char *out,
+                      size_t size)
+{
+    const void *place = (const char *)defaults + spec->offset;
+    out[0] = '\0';
+    if (spec->fallback != NULL)
+        snprintf(out, size, "%s", spec->fallback);
+    else if (spec->kind == OPTION_WHOLE)
+        snprintf(out, size, "%d", *(const int *)place);
+    else if (spec->kind == OPTION_REAL)
+        snprintf(out, size, "%g", (double)*(const float *)place);
+    else if (spec->kind == OPTION_CHOICE)
+        snprintf(out, size, "%.*s", (int)strcspn(spec->metavar, "|"), spec->metavar);
+    return out;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+/* A walk over argv. */
+struct reader {
+    struct options *o;
+    char **argv;
+    int argc, at;
+    unsigned command;
+    const char *command_name;
+};
+
+/* How many letters have to change to make b of a (Levenshtein), for names of ordinary length. */
+static size_t distance(const char *a, size_t n_a, const char *b)
+{
+    enum { LONGEST = 24 };
+    size_t row[LONGEST + 1];
+    const size_t n_b = strlen(b);
+    if (n_a > LONGEST || n_b > LONGEST)
+        return LONGEST;
+    for (size_t j = 0; j <= n_b; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n_b; j++) {
+            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
+            const size_t insert = row[j - 1] + 1, remove = row[j] + 1;
+            diagonal = row[j];
+            row[j] = change < insert ? change : insert;
+            row[j] = row[j] < remove ? row[j] : remove;
+        }
+    }
+    return row[n_b];
+}
+
+/* The sentence for an option that is unknown, with the one that may have been meant. */
+static bool fail_unknown(const struct reader *r, const char *name, size_t n, struct err *e)
+{
+    const char *nearest = NULL;
+    size_t least = 3; /* two slips are a typing error, three are another word */
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option_spec *spec = &options_table[i];
+        if (!(spec->commands & r->command) || spec->group == NULL)
+            continue;
+        const bool begins = n >= 2 && strncmp(name, spec->name, n) == 0;
+        const size_t far = begins ? 0 : distance(name, n, spec->name);
+        if (far < least && far < n) {
+            least = far;
+            nearest = spec->name;
+        }
+    }
+    if (nearest == NULL)
+        return err_set(e, ERR_USAGE, "unknown option --%.*s; see tgen help %s", (int)n, name,
+                       r->command_name);
+    return err_set(e, ERR_USAGE, "unknown option --%.*s; did you mean --%s?", (int)n, name,
+                   nearest);
+}
+
+/* Remembers that the option stood there; `value` is what is glued to it, or NULL. */
+static bool take(struct reader *r, enum option_id id, const char *value, struct err *e)
+{
+    const struct option_spec *spec = &options_table[id];
+    if (!(spec->commands & r->command))
+        return err_set(e, ERR_USAGE, "--%s is no option of tgen %s", spec->name, r->command_name);
+    if (spec->kind == OPTION_FLAG && value != NULL)
+        return err_set(e, ERR_USAGE, "--%s takes no value", spec->name);
+    if (spec->kind != OPTION_FLAG && value == NULL) {
+        if (r->at == r->argc)
+            return err_set(e, ERR_USAGE, "--%s needs a value: %s", spec->name, spec->metavar);
+        value = r->argv[r->at++];
+    }
+    return store(r->o, id, value, e);
+}
+
+/* "name" or "name=value", behind the two dashes. */
+static bool take_long(struct reader *r, const char *argument, struct err *e)
+{
+    const size_t n = strcspn(argument, "=");
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const char *name = options_table[i].name;
+        if (strlen(name) == n && memcmp(name, argument, n) == 0)
+            return take(r, (enum option_id)i, argument[n] == '=' ? argument + n + 1 : NULL, e);
+    }
+    return fail_unknown(r, argument, n, e);
+}
+
+/* "q", "n5" or "qn5", behind the dash. */
+static bool take_short(struct reader *r, const char *letters, struct err *e)
+{
+    while (*letters != '\0') {
+        size_t i = 0;
+        while (i < OPTION_COUNT && options_table[i].letter != *letters)
+            i++;
+        if (i == OPTION_COUNT)
+            return err_set(e, ERR_USAGE, "unknown option -%c; see tgen help %s", *letters,
+                           r->command_name);
+        letters++;
+        const bool glued = options_table[i].kind != OPTION_FLAG && *letters != '\0';
+        if (!take(r, (enum option_id)i, glued ? letters : NULL, e))
+            return false;
+        if (glued)
+            break;
+    }
+    return true;
+}
+
+bool options_parse(struct options *o, int argc, char **argv, int first, unsigned command,
+                   const char *name, struct err *e)
+{
+    struct reader r = {
+        .o = o, .argv = argv, .argc = argc, .at = first, .command = command, .command_name = name};
+    bool options_end = false;
+    while (r.at < argc && !o->help && !o->version) {
+        const char *argument = argv[r.at++];
+        bool ok = true;
+        if (options_end || argument[0] != '-') {
+            o->words[o->n_words++] = argument;
+            o->n_plain_words += !options_end;
+        } else if (argument[1] == '\0')
+            o->wants_stdin = true;
+        else if (strcmp(argument, "--") == 0)
+            options_end = true;
+        else if (argument[1] == '-')
+            ok = take_long(&r, argument + 2, e);
+        else
+            ok = take_short(&r, argument + 1, e);
+        if (!ok)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,124 @@
+/*
+ * The command line: one table that says all there is to know of each option. Parsing, --help, the
+ * completions and the check of the man page read it; nothing else lists options.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include "core/err.h"
+#include "core/sample.h"
+#include "models/session.h"
+
+/* Commands as bits, so that an option can name all those that take it. */
+enum {
+    FOR_GENERATE = 1,
+    FOR_SCORE = 2,
+    FOR_TOKENIZE = 4,
+    FOR_DETOKENIZE = 8,
+    FOR_INSPECT = 16,
+    FOR_ALL = 31
+};
+
+/* In the order of the table, which is that of --help and of the man page. */
+enum option_id {
+    OPT_MODEL,
+    OPT_THREADS,
+    OPT_CPU,
+    OPT_PRECISION,
+    OPT_CONTEXT,
+    OPT_PROMPT,
+    OPT_FILE,
+    OPT_IDS,
+    OPT_NO_BOS,
+    OPT_SPECIAL,
+    OPT_MAX_TOKENS,
+    OPT_STOP,
+    OPT_IGNORE_EOS,
+    OPT_TEMP,
+    OPT_TOP_K,
+    OPT_TOP_P,
+    OPT_MIN_P,
+    OPT_TYPICAL_P,
+    OPT_REPEAT_PENALTY,
+    OPT_REPEAT_LAST_N,
+    OPT_PRESENCE_PENALTY,
+    OPT_FREQUENCY_PENALTY,
+    OPT_SEED,
+    OPT_ECHO,
+    OPT_PRINT_IDS,
+    OPT_PIECES,
+    OPT_COUNT,
+    OPT_LOGITS,
+    OPT_JSON,
+    OPT_STATS,
+    OPT_QUIET,
+    OPT_HELP,
+    OPT_VERSION,
+    OPT_COMPLETIONS,
+    OPTION_COUNT
+};
+
+enum option_kind {
+    OPTION_FLAG,  /* bool */
+    OPTION_WHOLE, /* int */
+    OPTION_REAL,  /* float */
+    OPTION_SEED,  /* uint64_t */
+    OPTION_TEXT,  /* const char * */
+    OPTION_PATH,  /* const char *, a file */
+    OPTION_MODEL, /* const char *, a directory or org/name */
+    OPTION_LIST,  /* struct option_list, one entry each time */
+    OPTION_CHOICE /* int: which of the words in metavar, which '|' separates */
+};
+
+struct option_spec {
+    const char *name; /* without the dashes */
+    char letter;      /* 0: none */
+    enum option_kind kind;
+    unsigned commands;    /* FOR_... */
+    const char *metavar;  /* what --help calls the value; NULL for a flag */
+    double min, max;      /* OPTION_WHOLE, OPTION_REAL */
+    size_t offset;        /* of the value in struct options */
+    const char *group;    /* the heading in --help; NULL: not listed there */
+    const char *fallback; /* the default in words where the value itself would not tell */
+    const char *help;
+};
+
+extern const struct option_spec options_table[OPTION_COUNT];
+
+struct option_list {
+    const char **item; /* [n] */
+    size_t n;
+};
+
+/* What the command line says. All text is borrowed from argv. */
+struct options {
+    bool given[OPTION_COUNT]; /* said, and not merely the default */
+    const char *model, *prompt, *file, *ids, *logits, *cpu;
+    int threads, context; /* 0: not said */
+    int precision;        /* enum precision */
+    int max_tokens;
+    struct option_list stop;
+    struct sample_params sampling;
+    bool no_bos, special, ignore_eos, echo, print_ids, pieces, count, json, stats, quiet;
+    bool help, version;
+    int completions;
+    const char **words; /* [n_words] what is no option, but for a "-" */
+    size_t n_words;
+    size_t n_plain_words; /* those before a "--" */
+    bool wants_stdin;     /* "-" */
+};
+
+/* The defaults, with room for what argc arguments can hold. */
+bool options_init(struct options *o, int argc, struct err *e);
+void options_free(struct options *o);
+
+/* Reads argv[first..argc) for `command` (one FOR_ bit, called `name`). Ends early at --help and
+ * --version. ERR_USAGE with one sentence. */
+bool options_parse(struct options *o, int argc, char **argv, int first, unsigned command,
+                   const char *name, struct err *e);
+
+/* The default as --help shows it into out[0..size): empty for one that is off. Returns out. */
+char *options_default(const struct option_spec *spec, const struct options *defaults, char *out,
+                      size_t size);
+
+#endif

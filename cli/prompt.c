@@ -1,0 +1,120 @@
+/*
+ * An empty stdin joins nothing: `tgen "x" </dev/null`, as cron and CI run it, means just "x".
+ */
+#include "cli/prompt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Parts that are there stand with a newline between them. */
+static void separate(struct text *out)
+{
+    if (out->n > 0)
+        text_add(out, "\n", 1);
+}
+
+static bool read_file(const char *path, struct text *out, struct err *e)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", path, strerror(errno));
+    const bool ok = text_read(out, fd, path, e);
+    close(fd);
+    return ok;
+}
+
+static bool read_stdin(struct text *out, struct err *e)
+{
+    const size_t before = out->n;
+    separate(out);
+    const size_t begin = out->n;
+    if (!text_read(out, STDIN_FILENO, "standard input", e))
+        return false;
+    if (out->n == begin)
+        out->n = before;
+    return true;
+}
+
+/* True where stdin can hold a prompt: open, and nobody would have to type it. */
+static bool has_input(void)
+{
+    const int flags = fcntl(STDIN_FILENO, F_GETFL);
+    return flags != -1 && (flags & O_ACCMODE) != O_WRONLY && !isatty(STDIN_FILENO);
+}
+
+bool prompt_read(const struct options *o, struct text *out, bool *given, struct err *e)
+{
+    const bool from_words = o->n_words > 0 || o->prompt != NULL;
+    const bool from_file = o->file != NULL && strcmp(o->file, "-") != 0;
+    const bool from_stdin =
+        o->wants_stdin || (o->file != NULL && !from_file) || (o->file == NULL && has_input());
+    *given = from_words || from_file || from_stdin;
+    if (o->n_words > 0 && o->prompt != NULL)
+        return err_set(e, ERR_USAGE, "the prompt is given twice: with -p and as \"%s\"",
+                       o->words[0]);
+
+    if (from_file && !read_file(o->file, out, e))
+        return false;
+    if (from_stdin && !read_stdin(out, e))
+        return false;
+    if (from_words)
+        separate(out);
+    if (o->prompt != NULL)
+        text_add_string(out, o->prompt);
+    for (size_t i = 0; i < o->n_words; i++) {
+        if (i > 0)
+            text_add(out, " ", 1);
+        text_add_string(out, o->words[i]);
+    }
+    return text_ok(out, e);
+}
+
+bool prompt_encode(const struct options *o, const struct tokenizer *t, const struct text *text,
+                   struct ids *out, struct err *e)
+{
+    const unsigned flags =
+        (o->no_bos ? 0 : ENCODE_ADD_SPECIAL) | (o->special ? ENCODE_PARSE_SPECIAL : 0);
+    struct encoder *encoder = encoder_new(t, e);
+    const bool ok = encoder != NULL &&
+                    encoder_encode(encoder, text->n > 0 ? text->data : "", text->n, flags, out, e);
+    encoder_free(encoder);
+    return ok;
+}
+
+static bool separates_ids(char c)
+{
+    return c == ' ' || c == ',' || c == '\n' || c == '\t' || c == '\r';
+}
+
+/* word[0..n) as an id; false where it is none. */
+static bool parse_id(const char *word, size_t n, int32_t *out)
+{
+    int64_t id = 0;
+    for (size_t i = 0; i < n && id <= INT32_MAX; i++) {
+        if (word[i] < '0' || word[i] > '9')
+            return false;
+        id = id * 10 + (word[i] - '0');
+    }
+    *out = (int32_t)id;
+    return id <= INT32_MAX;
+}
+
+bool prompt_parse_ids(const char *name, const char *text, size_t n, struct ids *out, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = i;
+        while (i < n && !separates_ids(text[i]))
+            i++;
+        if (i == begin)
+            continue;
+        int32_t id;
+        if (!parse_id(text + begin, i - begin, &id))
+            return err_set(e, ERR_USAGE, "%s: \"%.*s\" is no token id", name,
+                           (int)(i - begin < 20 ? i - begin : 20), text + begin);
+        if (!ids_push(out, id, e))
+            return false;
+    }
+    return true;
+}

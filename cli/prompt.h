@@ -1,0 +1,25 @@
+/*
+ * Where a prompt comes from: -f FILE, stdin, and the words of the command line (or -p), in this
+ * order with a newline between. The bytes themselves are never altered: no escapes, no newline
+ * stripped, no encoding assumed.
+ */
+#ifndef CLI_PROMPT_H
+#define CLI_PROMPT_H
+
+#include "cli/options.h"
+#include "cli/text.h"
+#include "tokenizer/tokenizer.h"
+
+/* Appends the prompt to *out. stdin is read where "-" asks for it, and otherwise where it is no
+ * terminal and no -f was given. *given is false where there is nothing to read a prompt from. */
+bool prompt_read(const struct options *o, struct text *out, bool *given, struct err *e);
+
+/* Appends the ids of the text, by --no-bos and --special. */
+bool prompt_encode(const struct options *o, const struct tokenizer *t, const struct text *text,
+                   struct ids *out, struct err *e);
+
+/* Appends the ids that text[0..n) spells out in decimal, apart by spaces or commas. `name` is what
+ * the sentence calls their source. ERR_USAGE for anything else. */
+bool prompt_parse_ids(const char *name, const char *text, size_t n, struct ids *out, struct err *e);
+
+#endif

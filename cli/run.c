@@ -1,0 +1,133 @@
+/*
+ * The order is one of manners: what is wrong with the command line is said before anything is
+ * opened, and what is wrong with the prompt before memory for it is taken.
+ */
+#include "cli/run.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "cli/help.h"
+#include "cli/prompt.h"
+#include "cli/terminal.h"
+
+static bool read_prompt(struct run *r, const char *command, struct err *e)
+{
+    const struct options *o = r->o;
+    if (o->ids == NULL) {
+        bool given;
+        return prompt_read(o, &r->prompt, &given, e) && (given || help_no_prompt(command, e));
+    }
+    if (o->n_words > 0 || o->prompt != NULL || o->file != NULL || o->wants_stdin)
+        return err_set(e, ERR_USAGE, "the prompt is given twice: with --ids and as text");
+    return true;
+}
+
+static bool open_tokenizer(struct run *r, enum run_tokenizer tokenizer, struct err *e)
+{
+    if (r->o->ids == NULL)
+        tokenizer = RUN_TOKENIZER_NEEDED;
+    if (tokenizer == RUN_TOKENIZER_UNUSED || load_tokenizer(&r->loaded, e))
+        return true;
+    if (r->o->ids == NULL)
+        return false;
+    if (tokenizer == RUN_TOKENIZER_NEEDED) {
+        const struct err why = *e;
+        return err_set(e, why.code, "%s (--print-ids needs none)", why.text);
+    }
+    terminal_note(r->o->quiet, "no text: %s", e->text);
+    *e = (struct err){.code = ERR_NONE};
+    return true;
+}
+
+static bool make_ids(struct run *r, struct err *e)
+{
+    const struct options *o = r->o;
+    const bool ok = o->ids != NULL ? prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e)
+                                   : prompt_encode(o, r->loaded.tokenizer, &r->prompt, &r->ids, e);
+    if (!ok)
+        return false;
+    if (r->ids.n == 0)
+        return err_set(e, ERR_USAGE, "the prompt is empty and %s",
+                       o->no_bos || o->ids != NULL ? "there is no token to begin with"
+                                                   : "this tokenizer adds no token to begin with");
+    const int n_vocab = model_info(r->loaded.model)->vocab_size;
+    for (size_t i = 0; i < r->ids.n; i++) {
+        const int32_t id = r->ids.id[i];
+        if (id < n_vocab)
+            continue;
+        if (o->ids != NULL)
+            return err_set(e, ERR_USAGE, "--ids: %d is outside the vocabulary of %d", id, n_vocab);
+        return err_set(e, ERR_LOAD,
+                       "%s: the tokenizer gives the id %d, the model takes only 0 to %d",
+                       checkpoint_dir(r->loaded.checkpoint), id, n_vocab - 1);
+    }
+    return true;
+}
+
+bool run_load(struct run *r, const struct options *o, const char *command,
+              enum run_tokenizer tokenizer, struct err *e)
+{
+    r->o = o;
+    if (!read_prompt(r, command, e))
+        return false;
+    r->began = terminal_clock();
+    return load_checkpoint(&r->loaded, o, e) && open_tokenizer(r, tokenizer, e) &&
+           load_model(&r->loaded, o, e) && make_ids(r, e);
+}
+
+bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
+{
+    const int most = model_info(r->loaded.model)->max_positions;
+    size_t needed;
+    if (!checked_add(r->ids.n, n_more, &needed) || needed > (size_t)most)
+        needed = (size_t)most;
+    r->n_context = r->o->context > 0 ? r->o->context : (int)needed;
+    if (r->ids.n > (size_t)r->n_context)
+        return err_set(e, ERR_CONTEXT, "the prompt has %zu tokens, more than the context of %d",
+                       r->ids.n, r->n_context);
+    const struct session_params params = {
+        .n_context = r->n_context,
+        .n_batch = r->ids.n < RUN_BATCH ? (int)r->ids.n : RUN_BATCH,
+        .n_rows = n_rows,
+        .n_threads = compute_n_threads(r->loaded.compute),
+        .precision = (enum precision)r->o->precision,
+    };
+    r->session = session_new(r->loaded.model, r->loaded.compute, &params, e);
+    r->load_seconds = terminal_clock() - r->began;
+    return r->session != NULL;
+}
+
+double run_rate(size_t n, double seconds)
+{
+    return seconds > 0 ? (double)n / seconds : NAN;
+}
+
+static void print_speed(const char *label, size_t n, double seconds)
+{
+    terminal_stat(label, "%zu tokens in %.1f ms, %.1f tokens/s", n, seconds * 1e3,
+                  run_rate(n, seconds));
+}
+
+void run_print_stats(const struct run *r)
+{
+    char size[32];
+    struct rusage usage;
+    terminal_stat("load", "%.1f ms, %s, %d threads", r->load_seconds * 1e3,
+                  checkpoint_dir(r->loaded.checkpoint), compute_n_threads(r->loaded.compute));
+    print_speed("prompt", r->ids.n, r->prompt_seconds);
+    if (r->n_steps > 0)
+        print_speed("decode", r->n_steps, r->decode_seconds);
+    if (getrusage(RUSAGE_SELF, &usage) == 0) /* ru_maxrss: KiB on Linux */
+        terminal_stat("memory", "%s at most",
+                      terminal_bytes((size_t)usage.ru_maxrss * 1024, size, sizeof size));
+}
+
+void run_free(struct run *r)
+{
+    session_free(r->session);
+    ids_free(&r->ids);
+    text_free(&r->prompt);
+    load_free(&r->loaded);
+}

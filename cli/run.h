@@ -1,0 +1,53 @@
+/*
+ * What generate and score have in common: a prompt that has become ids, everything opened that a
+ * forward pass needs, and how long it took.
+ */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include "cli/load.h"
+#include "cli/options.h"
+#include "cli/text.h"
+#include "models/session.h"
+
+/* Tokens of a prompt that go through the layers at once: enough to read each weight seldom, few
+ * enough that Ctrl-C and the progress line are heard in between. */
+enum { RUN_BATCH = 256 };
+
+/* How much a run depends on a tokenizer. */
+enum run_tokenizer {
+    RUN_TOKENIZER_UNUSED,
+    RUN_TOKENIZER_OPTIONAL, /* --ids: without one, there is no text and a note says so */
+    RUN_TOKENIZER_NEEDED
+};
+
+struct run {
+    const struct options *o;
+    struct loaded loaded;
+    struct text prompt; /* as it came; empty with --ids */
+    struct ids ids;     /* of the prompt; at least one */
+    struct session *session;
+    int n_context;
+    double began; /* on terminal_clock, the prompt being read */
+    double load_seconds, prompt_seconds, decode_seconds;
+    size_t n_steps; /* tokens that went through the model one by one */
+};
+
+/* Reads the prompt, opens all but the session, makes the ids and checks them against the model.
+ * `command` is for the help to who gave no prompt. */
+bool run_load(struct run *r, const struct options *o, const char *command,
+              enum run_tokenizer tokenizer, struct err *e);
+
+/* Opens the session for the prompt and n_more tokens, or as -c says, with room for n_rows rows of
+ * logits. ERR_CONTEXT, with both numbers, where the prompt does not fit. */
+bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e);
+
+/* n tokens in that many seconds; no number where no time has passed. */
+double run_rate(size_t n, double seconds);
+
+/* --stats: times, speeds and peak memory. */
+void run_print_stats(const struct run *r);
+
+void run_free(struct run *r);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * write(2) without stdio in between: a token that is printed is a token that was written, and a
+ * full disk or a closed pipe is known at that moment.
+ *
+ *   stream_put -> undecided -> ready -> stdout
+ *                 (stop strings) (characters)
+ */
+#include "cli/stream.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/utf8.h"
+
+static volatile sig_atomic_t interrupted;
+
+bool stream_write(int fd, const char *name, const void *data, size_t n, struct err *e)
+{
+    const char *bytes = data;
+    while (n > 0) {
+        const ssize_t written = write(fd, bytes, n);
+        if (written >= 0) {
+            bytes += written;
+            n -= (size_t)written;
+        } else if (errno == EAGAIN) {
+            /* Someone who shares the terminal has made it non-blocking. */
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            poll(&wait, 1, -1);
+        } else if (errno != EINTR) {
+            return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", name, strerror(errno));
+        }
+    }
+    return true;
+}
+
+bool stream_print(const struct text *t, struct err *e)
+{
+    return text_ok(t, e) && stream_write(STREAM_STDOUT, "standard output", t->data, t->n, e);
+}
+
+/* The first n bytes of `ready` leave. */
+static bool leave(struct stream *s, size_t n, struct err *e)
+{
+    if (!text_ok(&s->ready, e) || !text_ok(&s->undecided, e))
+        return false;
+    if (n == 0)
+        return true;
+    s->last = s->ready.data[n - 1];
+    if (s->fd == STREAM_COLLECT) {
+        text_add(&s->collected, s->ready.data, n);
+        if (!text_ok(&s->collected, e))
+            return false;
+    } else if (!stream_write(s->fd, "standard output", s->ready.data, n, e)) {
+        return false;
+    }
+    text_drop(&s->ready, n);
+    return true;
+}
+
+/* How much of t is decided. With *found, the stop string that is complete first begins there (first
+ * by its end, so that it does not matter how the text is cut into tokens); without, what follows
+ * may be the beginning of one. */
+static size_t decide(const struct stream *s, const struct text *t, bool *found)
+{
+    size_t may_begin = t->n, begin = t->n, end = t->n + 1;
+    for (size_t at = 0; at < t->n; at++) {
+        for (size_t i = 0; i < s->n_stops; i++) {
+            const size_t length = strlen(s->stops[i]), left = t->n - at;
+            if (memcmp(t->data + at, s->stops[i], length < left ? length : left) != 0)
+                continue;
+            if (length > left && at < may_begin) {
+                may_begin = at;
+            } else if (length <= left && at + length < end) {
+                begin = at;
+                end = at + length;
+            }
+        }
+    }
+    *found = end <= t->n;
+    return *found ? begin : may_begin;
+}
+
+bool stream_echo(struct stream *s, const char *data, size_t n, struct err *e)
+{
+    text_add(&s->ready, data, n);
+    return leave(s, utf8_whole(s->ready.data, s->ready.n), e);
+}
+
+bool stream_put(struct stream *s, const char *data, size_t n, struct err *e)
+{
+    if (s->stopped)
+        return true;
+    if (s->n_stops == 0)
+        return stream_echo(s, data, n, e);
+
+    text_add(&s->undecided, data, n);
+    const size_t decided = decide(s, &s->undecided, &s->stopped);
+    text_add(&s->ready, s->undecided.data, decided);
+    text_drop(&s->undecided, s->stopped ? s->undecided.n : decided);
+    return leave(s, utf8_whole(s->ready.data, s->ready.n), e);
+}
+
+bool stream_end(struct stream *s, bool keep_cut, struct err *e)
+{
+    text_add(&s->ready, s->undecided.data, s->undecided.n);
+    text_drop(&s->undecided, s->undecided.n);
+    if (!leave(s, keep_cut ? s->ready.n : utf8_whole(s->ready.data, s->ready.n), e))
+        return false;
+    if (s->fd != STREAM_COLLECT && s->last != '\n' && isatty(s->fd))
+        return stream_write(s->fd, "standard output", "\n", 1, e);
+    return true;
+}
+
+void stream_free(struct stream *s)
+{
+    text_free(&s->undecided);
+    text_free(&s->ready);
+    text_free(&s->collected);
+}
+
+static void note_interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+void stream_watch_interrupt(void)
+{
+    struct sigaction before;
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN)
+        return;
+    /* SA_RESETHAND: the second one finds the default again. No SA_RESTART is needed: every call
+     * that can wait is in stream_write or text_read. */
+    struct sigaction watch = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&watch.sa_mask);
+    sigaction(SIGINT, &watch, NULL);
+}
+
+bool stream_interrupted(void)
+{
+    return interrupted != 0;
+}

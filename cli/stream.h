@@ -1,0 +1,51 @@
+/*
+ * The answer on its way to stdout. What goes in are the bytes of one token after another; what
+ * comes out at once are whole characters that no stop string can claim any more. Two things are
+ * held back: a character that has not fully arrived, and text that may yet turn out to be the
+ * beginning of a stop string. Nothing is replaced. Also owns the watch for Ctrl-C.
+ */
+#ifndef CLI_STREAM_H
+#define CLI_STREAM_H
+
+#include "cli/text.h"
+
+enum {
+    STREAM_STDOUT = 1,
+    STREAM_COLLECT = -1 /* as fd: writes nothing, `collected` grows instead */
+};
+
+struct stream {
+    int fd;
+    const char *const *stops; /* [n_stops], none empty; borrowed */
+    size_t n_stops;
+    struct text undecided; /* may be the beginning of a stop string */
+    struct text ready;     /* decided; all but an incomplete character leaves at once */
+    struct text collected; /* STREAM_COLLECT: all that has left */
+    char last;             /* the last byte that left */
+    bool stopped;          /* a stop string has come; it and all behind it are dropped */
+};
+
+/* Bytes that are no part of the answer (an echoed prompt): stop strings in them do not count. */
+bool stream_echo(struct stream *s, const char *data, size_t n, struct err *e);
+
+/* Bytes of the answer. False and ERR_RUNTIME where stdout takes no more. */
+bool stream_put(struct stream *s, const char *data, size_t n, struct err *e);
+
+/* No more will come: what was held back for a stop string leaves. A character cut short by the end
+ * leaves only where keep_cut says so. On a terminal the line is ended. */
+bool stream_end(struct stream *s, bool keep_cut, struct err *e);
+
+void stream_free(struct stream *s);
+
+/* All of data[0..n) to fd, which the sentence calls `name`. ERR_RUNTIME. */
+bool stream_write(int fd, const char *name, const void *data, size_t n, struct err *e);
+
+/* A finished text (JSON, a table) to stdout; also the place where its missing memory is told. */
+bool stream_print(const struct text *t, struct err *e);
+
+/* From here on the first SIGINT only raises stream_interrupted; the second ends the process. Does
+ * nothing where SIGINT is ignored, as in a background job. */
+void stream_watch_interrupt(void);
+bool stream_interrupted(void);
+
+#endif

@@ -1,0 +1,102 @@
+/*
+ * stderr only. Sentences may quote names out of files that strangers made, so whatever could steer
+ * a terminal is taken out here, in the one place where they are printed.
+ */
+#include "cli/terminal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double PROGRESS_DELAY = 0.25; /* seconds; sooner would only flicker */
+
+bool terminal_has_colour(int fd)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    return (no_color == NULL || no_color[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
+           isatty(fd);
+}
+
+static void print_sentence(const char *label, const char *colour, const char *sentence)
+{
+    const bool coloured = terminal_has_colour(STDERR_FILENO);
+    fprintf(stderr, "%stgen:%s %s", coloured ? colour : "", coloured ? "\033[0m" : "", label);
+    for (const char *s = sentence; *s != '\0'; s++)
+        putc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, stderr);
+    putc('\n', stderr);
+}
+
+void terminal_error(const struct err *e)
+{
+    if (e->text[0] != '\0')
+        print_sentence("", "\033[1;31m", e->text);
+}
+
+void terminal_note(bool quiet, const char *fmt, ...)
+{
+    if (quiet)
+        return;
+    char sentence[sizeof((struct err *)0)->text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(sentence, sizeof sentence, fmt, args);
+    va_end(args);
+    print_sentence("note: ", "\033[1m", sentence);
+}
+
+void terminal_stat(const char *label, const char *fmt, ...)
+{
+    fprintf(stderr, "%-8s", label);
+    va_list args;
+    va_start(args, fmt);
+    vfprintf(stderr, fmt, args);
+    va_end(args);
+    putc('\n', stderr);
+}
+
+struct terminal_progress terminal_progress_begin(bool quiet)
+{
+    /* The same condition as for colour: the line needs escape sequences too. */
+    return (struct terminal_progress){.enabled = !quiet && terminal_has_colour(STDERR_FILENO),
+                                      .since = terminal_clock()};
+}
+
+void terminal_progress(struct terminal_progress *p, size_t done, size_t total)
+{
+    if (!p->enabled || terminal_clock() - p->since < PROGRESS_DELAY)
+        return;
+    p->visible = true;
+    fprintf(stderr, "\r\033[2mprompt %zu/%zu\033[0m\033[K", done, total);
+}
+
+void terminal_progress_end(struct terminal_progress *p)
+{
+    if (p->visible)
+        fputs("\r\033[K", stderr);
+    p->visible = false;
+}
+
+double terminal_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+char *terminal_bytes(size_t n, char *out, size_t size)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
+    if (n < 1024) {
+        snprintf(out, size, "%zu bytes", n);
+        return out;
+    }
+    double amount = (double)n / 1024;
+    size_t unit = 0;
+    for (; amount >= 1024 && unit + 1 < ARRAY_LEN(units); unit++)
+        amount /= 1024;
+    snprintf(out, size, "%.1f %s", amount, units[unit]);
+    return out;
+}

@@ -1,0 +1,108 @@
+/*
+ * Growth by doubling, with every size checked: a prompt is as long as whoever pipes it wants.
+ */
+#include "cli/text.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { READ_SIZE = 1 << 16 };
+
+/* No context is that long; without a limit, /dev/zero would take all memory first. */
+static const size_t READ_LIMIT = (size_t)1 << 30;
+
+/* Room for n more bytes and a terminator. */
+static bool reserve(struct text *t, size_t n)
+{
+    size_t needed;
+    if (t->failed || !checked_add(t->n, n, &needed) || !checked_add(needed, 1, &needed)) {
+        t->failed = true;
+        return false;
+    }
+    if (needed <= t->capacity)
+        return true;
+    size_t capacity;
+    if (!checked_mul(needed, 2, &capacity))
+        capacity = needed;
+    char *data = realloc(t->data, capacity);
+    if (data == NULL) {
+        t->failed = true;
+        return false;
+    }
+    t->data = data;
+    t->capacity = capacity;
+    return true;
+}
+
+void text_add(struct text *t, const char *data, size_t n)
+{
+    if (!reserve(t, n))
+        return;
+    if (n > 0)
+        memcpy(t->data + t->n, data, n);
+    t->n += n;
+    t->data[t->n] = '\0';
+}
+
+void text_add_string(struct text *t, const char *string)
+{
+    text_add(t, string, strlen(string));
+}
+
+void text_addf(struct text *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0 || !reserve(t, (size_t)n)) {
+        t->failed = true;
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(t->data + t->n, (size_t)n + 1, fmt, args);
+    va_end(args);
+    t->n += (size_t)n;
+}
+
+void text_drop(struct text *t, size_t n)
+{
+    if (n == 0)
+        return;
+    t->n -= n;
+    memmove(t->data, t->data + n, t->n + 1);
+}
+
+bool text_read(struct text *t, int fd, const char *name, struct err *e)
+{
+    for (;;) {
+        if (!reserve(t, READ_SIZE))
+            return err_no_memory(e);
+        const ssize_t got = read(fd, t->data + t->n, READ_SIZE);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_set(e, ERR_RUNTIME, "cannot read %s: %s", name, strerror(errno));
+        t->n += (size_t)got;
+        t->data[t->n] = '\0';
+        if (got == 0)
+            return true;
+        if (t->n > READ_LIMIT)
+            return err_set(e, ERR_RUNTIME, "%s is longer than %zu bytes", name, READ_LIMIT);
+    }
+}
+
+bool text_ok(const struct text *t, struct err *e)
+{
+    return !t->failed || err_no_memory(e);
+}
+
+void text_free(struct text *t)
+{
+    free(t->data);
+    *t = (struct text){0};
+}

@@ -5,60 +5,24 @@
  *
  * Walks tests/golden/ and, where it is there, the whole set in ../shared/golden.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/golden/golden.h"
 
-#include <cmocka.h>
 #include <assert.h>
 #include <dirent.h>
 #include <math.h>
+#include <stdio.h>
 
-#include "core/file.h"
-#include "core/json.h"
 #include "core/kernels/kernels.h"
 #include "models/family.h"
 #include "models/session.h"
 
-enum { MAX_IDS = 256, MAX_TESTS = 1024 };
-
-struct ids {
-    int32_t id[MAX_IDS];
-    int n;
-};
+enum { MAX_TESTS = 1024 };
 
 struct opened {
     struct checkpoint *checkpoint;
     struct model *model;
     struct json *expected;
-    struct bytes expected_bytes;
 };
-
-static struct ids read_ids(const struct json *list)
-{
-    struct ids ids = {.n = 0};
-    for (const struct json *j = json_first(list); j; j = json_next(j)) {
-        assert_true(ids.n < MAX_IDS);
-        ids.id[ids.n++] = (int32_t)json_number(j, -1);
-    }
-    assert_true(ids.n > 0);
-    return ids;
-}
-
-static struct bytes map_file(const char *dir, const char *name)
-{
-    struct err e;
-    struct bytes bytes;
-    char *const path = file_join(dir, name);
-    if (!file_map(path, &bytes, &e))
-        fail_msg("%s", e.text);
-    free(path);
-    return bytes;
-}
 
 static struct opened open_dir(const char *dir)
 {
@@ -67,16 +31,13 @@ static struct opened open_dir(const char *dir)
     o.model = o.checkpoint ? model_open(o.checkpoint, &e) : NULL;
     if (!o.model)
         fail_msg("%s", e.text);
-    o.expected_bytes = map_file(dir, "expected.json");
-    o.expected = json_parse((const char *)o.expected_bytes.data, o.expected_bytes.size, &e);
-    assert_non_null(o.expected);
+    o.expected = golden_read_json(dir, "expected.json");
     return o;
 }
 
 static void close_dir(struct opened *o)
 {
     json_free(o->expected);
-    file_unmap(o->expected_bytes);
     model_close(o->model);
     checkpoint_close(o->checkpoint);
 }
@@ -108,7 +69,8 @@ static size_t n_vocab(const struct opened *o)
 }
 
 /* Logits of all of the ids in one piece, [n, vocab], in malloc'ed memory. */
-static float *score(const struct opened *o, struct compute *c, const struct ids *ids, int n_batch)
+static float *score(const struct opened *o, struct compute *c, const struct golden_ids *ids,
+                    int n_batch)
 {
     struct err e;
     struct session *const s = open_session(o, c, ids->n, n_batch, ids->n);
@@ -124,7 +86,8 @@ static float *score(const struct opened *o, struct compute *c, const struct ids 
 }
 
 /* The same, a token at a time. */
-static float *score_stepwise(const struct opened *o, struct compute *c, const struct ids *ids)
+static float *score_stepwise(const struct opened *o, struct compute *c,
+                             const struct golden_ids *ids)
 {
     struct err e;
     struct session *const s = open_session(o, c, ids->n, 1, 1);
@@ -166,9 +129,9 @@ static void test_logits(void **state)
         const struct json *sequence = json_first(json_get(o.expected, "sequences"));
         assert_non_null(sequence);
         for (; sequence; sequence = json_next(sequence)) {
-            const struct ids ids = read_ids(json_get(sequence, "ids"));
+            const struct golden_ids ids = golden_read_ids(json_get(sequence, "ids"));
             const char *const file = json_text(json_get(sequence, "logits_f32_file"), "");
-            struct bytes expected = map_file(dir, file);
+            struct bytes expected = golden_map(dir, file);
             const size_t n = (size_t)ids.n * n_vocab(&o);
             assert_int_equal(expected.size, n * sizeof(float));
             float *const found = score(&o, c, &ids, ids.n);
@@ -181,22 +144,13 @@ static void test_logits(void **state)
     close_dir(&o);
 }
 
-static int32_t largest(const float *logits, size_t n)
-{
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
-        if (logits[i] > logits[best])
-            best = i;
-    return (int32_t)best;
-}
-
 static void test_greedy(void **state)
 {
     struct err e;
     struct opened o = open_dir(*state);
     const struct json *const greedy = json_get(o.expected, "greedy");
-    const struct ids prompt = read_ids(json_get(greedy, "prompt"));
-    const struct ids expected = read_ids(json_get(greedy, "ids"));
+    const struct golden_ids prompt = golden_read_ids(json_get(greedy, "prompt"));
+    const struct golden_ids expected = golden_read_ids(json_get(greedy, "ids"));
     for (int level = 0; kernels_levels[level]; level++) {
         if (!kernels_for(kernels_levels[level]))
             continue;
@@ -205,7 +159,7 @@ static void test_greedy(void **state)
         const float *logits = session_prompt(s, prompt.id, prompt.n, &e);
         for (int i = 0; i < expected.n; i++) {
             assert_non_null(logits);
-            assert_int_equal(largest(logits, n_vocab(&o)), expected.id[i]);
+            assert_int_equal(golden_largest(logits, n_vocab(&o)), expected.id[i]);
             logits = session_step(s, expected.id[i], &e);
         }
         session_free(s);
@@ -216,7 +170,8 @@ static void test_greedy(void **state)
 
 /* One thread and one piece is the measure for 2 and 3 threads, pieces of 1, 3 and 7, and single
  * steps. */
-static void check_invariance(const struct opened *o, const struct ids *ids, const char *level)
+static void check_invariance(const struct opened *o, const struct golden_ids *ids,
+                             const char *level)
 {
     const size_t n_bytes = (size_t)ids->n * n_vocab(o) * sizeof(float);
     struct compute *const one = open_compute(1, level);
@@ -224,7 +179,7 @@ static void check_invariance(const struct opened *o, const struct ids *ids, cons
     compute_close(one);
     for (int n_threads = 1; n_threads <= 3; n_threads++) {
         struct compute *const c = open_compute(n_threads, level);
-        static const int pieces[] = {1, 3, 7, MAX_IDS};
+        static const int pieces[] = {1, 3, 7, GOLDEN_MAX_IDS};
         for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
             float *const found = score(o, c, ids, pieces[i]);
             if (memcmp(found, expected, n_bytes) != 0)
@@ -244,7 +199,7 @@ static void test_invariance(void **state)
 {
     struct opened o = open_dir(*state);
     const struct json *const sequence = json_first(json_get(o.expected, "sequences"));
-    const struct ids ids = read_ids(json_get(json_next(sequence), "ids"));
+    const struct golden_ids ids = golden_read_ids(json_get(json_next(sequence), "ids"));
     for (int level = 0; kernels_levels[level]; level++)
         if (kernels_for(kernels_levels[level]))
             check_invariance(&o, &ids, kernels_levels[level]);
@@ -256,7 +211,8 @@ static void test_rewind(void **state)
 {
     struct err e;
     struct opened o = open_dir(*state);
-    const struct ids ids = read_ids(json_get(json_get(o.expected, "greedy"), "prompt"));
+    const struct golden_ids ids =
+        golden_read_ids(json_get(json_get(o.expected, "greedy"), "prompt"));
     struct compute *const c = open_compute(1, NULL);
     struct session *const s = open_session(&o, c, ids.n, ids.n, 1);
     const size_t n_bytes = n_vocab(&o) * sizeof(float);

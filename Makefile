@@ -90,6 +90,28 @@ $(TEST_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS) -lcmocka
 
+# ---- installing ------------------------------------------------------------------------------------------------
+
+SHARE  := $(DESTDIR)$(PREFIX)/share
+TALES  := $(SHARE)/tgen/models/tales
+BASH_COMPLETION := $(SHARE)/bash-completion/completions/tgen
+ZSH_COMPLETION  := $(SHARE)/zsh/site-functions/_tgen
+FISH_COMPLETION := $(SHARE)/fish/vendor_completions.d/tgen.fish
+
+install: $(TGEN) ## puts program, manual, model and completions under PREFIX=/usr/local
+	$(Q)install -D -m 755 $(TGEN) $(DESTDIR)$(PREFIX)/bin/tgen
+	$(Q)install -D -m 644 cli/tgen.1 $(SHARE)/man/man1/tgen.1
+	$(Q)install -d $(TALES) $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))
+	$(Q)install -m 644 models/tales/* $(TALES)
+	$(Q)$(abspath $(TGEN)) --completions bash > $(BASH_COMPLETION)
+	$(Q)$(abspath $(TGEN)) --completions zsh > $(ZSH_COMPLETION)
+	$(Q)$(abspath $(TGEN)) --completions fish > $(FISH_COMPLETION)
+
+uninstall: ## takes away what install has put there
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/tgen $(SHARE)/man/man1/tgen.1
+	$(Q)rm -f $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION)
+	$(Q)rm -rf $(SHARE)/tgen
+
 # A change of flags rebuilds everything that they touch.
 $(B)/flags: FORCE
 	@mkdir -p $(@D)

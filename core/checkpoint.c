@@ -294,6 +294,9 @@ static bool make_table(struct checkpoint *c, const struct shard *shards, size_t 
         return err_no_memory(e);
     }
     for (size_t i = 0; i < n_shards; i++) {
+        if (shards[i].n == 0) {
+            continue; /* a file without tensors has no table either */
+        }
         memcpy(c->tensors + c->n_tensors, shards[i].tensors, shards[i].n * sizeof *c->tensors);
         c->n_tensors += shards[i].n;
     }

@@ -120,7 +120,7 @@ bool session_measure(const struct model *m, const struct session_params *params,
 static bool take_memory(struct session *s, struct err *e)
 {
     const struct model_spec *const spec = &s->model->spec;
-    struct session_bytes bytes;
+    struct session_bytes bytes = {0};
     if (!session_measure(s->model, &s->params, &bytes, e))
         return false;
     const size_t total = bytes.kv + bytes.scratch + bytes.logits;

@@ -280,7 +280,7 @@ bool command_generate(const struct options *o, struct err *e)
     if (ok && o->stats && !o->quiet)
         print_stats(&g);
     if (ok && g.finish == FINISH_INTERRUPTED) {
-        e->code = ERR_INTERRUPTED;
+        *e = (struct err){.code = ERR_INTERRUPTED};
         ok = false;
     }
     sampler_free(g.sampler);

@@ -101,6 +101,6 @@ bool help_no_prompt(const char *command, struct err *e)
             "  echo \"Once upon a time\" | %s\n"
             "tgen help %s lists the options.\n",
             tgen, tgen, tgen, tgen, command);
-    e->code = ERR_USAGE;
+    *e = (struct err){.code = ERR_USAGE};
     return false;
 }

@@ -55,23 +55,27 @@ static void add_hub_cache(struct text *t)
         text_addf(t, "%s/.cache/huggingface/hub", home != NULL ? home : "");
 }
 
-/* "org/name" or a bare "name", of the characters that the Hub allows; nothing that walks about in
- * the file system. */
-static bool is_repository(const char *name)
+/* How much of the text is a plain name of the characters that the Hub allows; 0 for one that begins
+ * with a dot, so that nothing walks about in the file system. */
+static size_t plain_name(const char *text)
 {
-    static const char allowed[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    const size_t first = strspn(name, allowed);
-    if (first == 0 || name[0] == '.')
-        return false;
-    if (name[first] == '\0')
-        return true;
-    const char *rest = name + first + 1;
-    return name[first] == '/' && rest[0] != '\0' && rest[0] != '.' &&
-           rest[strspn(rest, allowed)] == '\0';
+    return text[0] == '.' ? 0
+                          : strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                         "0123456789-_.");
 }
 
-/* The commit that refs/main names; false where the file is missing or names no single folder. */
+/* "org/name", or the bare "name" of the Hub's first models. */
+static bool is_repository(const char *name)
+{
+    const size_t first = plain_name(name);
+    if (first == 0 || name[first] == '\0')
+        return first > 0;
+    const char *rest = name + first + 1;
+    const size_t second = plain_name(rest);
+    return name[first] == '/' && second > 0 && rest[second] == '\0';
+}
+
+/* The commit that refs/main names; false where the file is missing or names no plain folder. */
 static bool read_commit(const char *repository, char commit[LONGEST_COMMIT + 1])
 {
     struct text path = {0};
@@ -83,41 +87,54 @@ static bool read_commit(const char *repository, char commit[LONGEST_COMMIT + 1])
     const size_t n = fread(commit, 1, LONGEST_COMMIT, file);
     fclose(file);
     commit[n] = '\0';
-    const size_t digits = strspn(commit, "0123456789abcdef");
-    const bool whole = digits > 0 && commit[digits + strspn(commit + digits, " \r\n")] == '\0';
-    commit[digits] = '\0';
+    const size_t length = plain_name(commit);
+    const bool whole = length > 0 && commit[length + strspn(commit + length, " \r\n")] == '\0';
+    commit[length] = '\0';
     return whole;
+}
+
+/* The folder of the repository in the cache: CACHE/models--ORG--NAME. */
+static void add_repository(struct text *t, const char *name)
+{
+    add_hub_cache(t);
+    text_add_string(t, "/models--");
+    for (const char *c = name; *c != '\0'; c++)
+        text_add(t, *c == '/' ? "--" : c, *c == '/' ? 2 : 1);
+}
+
+/* Why there is no snapshot to use; `path` is the folder that ought to be there. */
+static void fail_in_cache(const char *name, const char *path, struct err *e)
+{
+    struct text cache = {0};
+    add_hub_cache(&cache);
+    if (is_directory(path))
+        err_set(e, ERR_LOAD, "%s has no snapshot of its main branch; run: hf download %s", path,
+                name);
+    else
+        err_set(e, ERR_LOAD,
+                "%s is neither a directory here nor in the Hugging Face cache %s; "
+                "run: hf download %s",
+                name, cache.data != NULL ? cache.data : "", name);
+    text_free(&cache);
 }
 
 static char *locate_in_cache(const char *name, struct err *e)
 {
-    struct text path = {0};
-    add_hub_cache(&path);
-    text_add_string(&path, "/models--");
-    for (const char *c = name; *c != '\0'; c++)
-        text_add(&path, *c == '/' ? "--" : c, *c == '/' ? 2 : 1);
-    if (!text_ok(&path, e)) {
-        text_free(&path);
-        return NULL;
-    }
+    struct text repository = {0}, snapshot = {0};
     char commit[LONGEST_COMMIT + 1];
-    if (read_commit(path.data, commit))
-        text_addf(&path, "/snapshots/%s", commit);
-    else if (is_directory(path.data))
-        err_set(e, ERR_LOAD, "%s holds no refs/main that names a snapshot; run: hf download %s",
-                path.data, name);
-    else
-        err_set(e, ERR_LOAD,
-                "%s is neither a directory here nor in the Hugging Face cache (%.*s); run: hf "
-                "download %s",
-                name, (int)(strrchr(path.data, '/') - path.data), path.data, name);
-    if (e->code == ERR_NONE && !path.failed && !is_directory(path.data))
-        err_set(e, ERR_LOAD, "%s is missing; run: hf download %s", path.data, name);
-    if (e->code != ERR_NONE) {
-        text_free(&path);
+    add_repository(&repository, name);
+    if (!text_ok(&repository, e)) {
+        text_free(&repository);
         return NULL;
     }
-    return finish(&path, e);
+    if (read_commit(repository.data, commit))
+        text_addf(&snapshot, "%s/snapshots/%s", repository.data, commit);
+    if (snapshot.n == 0 || !is_directory(snapshot.data)) {
+        fail_in_cache(name, repository.data, e);
+        text_free(&snapshot);
+    }
+    text_free(&repository);
+    return snapshot.data;
 }
 
 static char *locate_named(const char *name, struct err *e)
@@ -161,9 +178,10 @@ static char *locate_bundled(struct err *e)
         struct text path = {0};
         add_own_directory(&path);
         text_add_string(&path, places[i]);
-        if (!path.failed && is_directory(path.data))
-            return path.data;
+        char *dir = !path.failed && is_directory(path.data) ? realpath(path.data, NULL) : NULL;
         text_free(&path);
+        if (dir != NULL)
+            return dir;
     }
     err_set(e, ERR_LOAD,
             "the bundled model is neither in %s nor in %s of the program's directory; "

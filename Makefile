@@ -90,6 +90,11 @@ $(TEST_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS) -lcmocka
 
+# Without a fuzzer: replay.c feeds the targets their corpora. tests/fuzz/README.md says how to fuzz.
+$(FUZZ_BIN): $(B)/%: %.c $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(B)/flags
+	$(call say,FUZZ,$<)
+	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(TGEN_LDLIBS)
+
 # ---- installing ------------------------------------------------------------------------------------------------
 
 SHARE  := $(DESTDIR)$(PREFIX)/share

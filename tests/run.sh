@@ -8,7 +8,7 @@
 set -u
 BUILD=${BUILD:-build/release}
 TGEN=${TGEN:-./tgen}
-case $TGEN in /*) ;; */*) TGEN=$PWD/$TGEN ;; esac
+case $TGEN in /*) ;; */*) TGEN=$PWD/${TGEN#./} ;; esac
 export BUILD TGEN
 
 output=$(mktemp) || exit 1
@@ -33,7 +33,7 @@ count() {
     [ "$5" -eq 0 ] || printf ', %d skipped' "$5"
     printf '\n'
     if [ "$n_failed" -ne 0 ]; then
-        grep -v '^ok ' "$output" | sed 's/^/    /'
+        sed '/^ok /d; s/^/    /' "$output"
     else
         sed -n 's/^\(# \)\{0,1\}\(SKIP .*\)/    \2/p' "$output"
     fi

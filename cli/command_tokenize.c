@@ -8,7 +8,7 @@
 #include "cli/stream.h"
 #include "cli/terminal.h"
 
-static void write_json(const struct tokenizer *t, const struct ids *ids, struct text *out)
+static void write_json(const struct tokenizer *t, const struct ids *ids, struct buffer *out)
 {
     json_out_open(out, NULL, '{');
     json_out_open(out, "ids", '[');
@@ -23,32 +23,32 @@ static void write_json(const struct tokenizer *t, const struct ids *ids, struct 
     json_out_close(out, ']');
     json_out_unsigned(out, "n_tokens", ids->n);
     json_out_close(out, '}');
-    text_add_string(out, "\n");
+    buffer_add_string(out, "\n");
 }
 
 /* Each piece as the vocabulary spells it, so that spaces and bytes can be seen. A space stands
  * between two; where there is colour, every second one is coloured besides. */
-static void write_pieces(const struct tokenizer *t, const struct ids *ids, struct text *out)
+static void write_pieces(const struct tokenizer *t, const struct ids *ids, struct buffer *out)
 {
     const bool coloured = terminal_has_colour(STREAM_STDOUT);
     for (size_t i = 0; i < ids->n; i++) {
         const struct bytes piece = tokenizer_piece(t, ids->id[i]);
-        text_add_string(out, i == 0 ? "" : " ");
-        text_add_string(out, coloured && i % 2 == 1 ? "\033[36m" : "");
-        text_add(out, (const char *)piece.data, piece.size);
-        text_add_string(out, coloured && i % 2 == 1 ? "\033[0m" : "");
+        buffer_add_string(out, i == 0 ? "" : " ");
+        buffer_add_string(out, coloured && i % 2 == 1 ? "\033[36m" : "");
+        buffer_add(out, (const char *)piece.data, piece.size);
+        buffer_add_string(out, coloured && i % 2 == 1 ? "\033[0m" : "");
     }
-    text_add_string(out, "\n");
+    buffer_add_string(out, "\n");
 }
 
-static void write_ids(const struct ids *ids, struct text *out)
+static void write_ids(const struct ids *ids, struct buffer *out)
 {
     for (size_t i = 0; i < ids->n; i++)
-        text_addf(out, "%s%d", i == 0 ? "" : " ", ids->id[i]);
-    text_add_string(out, "\n");
+        buffer_addf(out, "%s%d", i == 0 ? "" : " ", ids->id[i]);
+    buffer_add_string(out, "\n");
 }
 
-static bool tokenize(const struct options *o, const struct text *text, struct loaded *l,
+static bool tokenize(const struct options *o, const struct buffer *text, struct loaded *l,
                      struct ids *ids, struct err *e)
 {
     return load_checkpoint(l, o, e) && load_tokenizer(l, e) &&
@@ -57,7 +57,7 @@ static bool tokenize(const struct options *o, const struct text *text, struct lo
 
 bool command_tokenize(const struct options *o, struct err *e)
 {
-    struct text text = {0}, out = {0};
+    struct buffer text = {0}, out = {0};
     struct ids ids = {.n = 0};
     struct loaded l = {.checkpoint = NULL};
     bool given;
@@ -67,7 +67,7 @@ bool command_tokenize(const struct options *o, struct err *e)
         if (o->json)
             write_json(l.tokenizer, &ids, &out);
         else if (o->count)
-            text_addf(&out, "%zu\n", ids.n);
+            buffer_addf(&out, "%zu\n", ids.n);
         else if (o->pieces)
             write_pieces(l.tokenizer, &ids, &out);
         else
@@ -76,7 +76,7 @@ bool command_tokenize(const struct options *o, struct err *e)
     }
     load_free(&l);
     ids_free(&ids);
-    text_free(&out);
-    text_free(&text);
+    buffer_free(&out);
+    buffer_free(&text);
     return ok;
 }

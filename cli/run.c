@@ -128,6 +128,6 @@ void run_free(struct run *r)
 {
     session_free(r->session);
     ids_free(&r->ids);
-    text_free(&r->prompt);
+    buffer_free(&r->prompt);
     load_free(&r->loaded);
 }

@@ -7,7 +7,7 @@
 
 #include "cli/load.h"
 #include "cli/options.h"
-#include "cli/text.h"
+#include "cli/buffer.h"
 #include "models/session.h"
 
 /* Tokens of a prompt that go through the layers at once: enough to read each weight seldom, few
@@ -24,8 +24,8 @@ enum run_tokenizer {
 struct run {
     const struct options *o;
     struct loaded loaded;
-    struct text prompt; /* as it came; empty with --ids */
-    struct ids ids;     /* of the prompt; at least one */
+    struct buffer prompt; /* as it came; empty with --ids */
+    struct ids ids;       /* of the prompt; at least one */
     struct session *session;
     int n_context;
     double began; /* on terminal_clock, the prompt being read */

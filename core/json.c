@@ -7,7 +7,8 @@
  * as it is: json_text may hold any bytes but NUL 1e999                infinity, which json_integer
  * refuses 01, 1., raw tabs     accepted, though RFC 8259 does not know them a UTF-8 BOM skipped
  *
- * A struct json is a cJSON; the casts between them are all in this file.
+ * A struct json is a cJSON; the casts between them are all in this file. cJSON notes its last error
+ * in a global, so two threads must not parse at once.
  */
 #include "core/json.h"
 

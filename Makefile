@@ -60,7 +60,7 @@ DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(FUZZ_BIN:=.d)
 all: $(TGEN) ## builds the program
 
 test: $(TGEN) $(TEST_BIN) $(FUZZ_BIN) ## builds and runs every test (needs libcmocka-dev)
-	$(Q)TGEN=./$(TGEN) BUILD=$(B) tests/run.sh
+	$(Q)TGEN=$(TGEN) BUILD=$(B) tests/run.sh
 
 lint: ## checks who includes whom, the format and what clang-tidy says
 	$(Q)tests/lint.sh

@@ -7,8 +7,8 @@
 # with something else than 0 where one failed; lib.sh is what they share.
 set -u
 BUILD=${BUILD:-build/release}
-TGEN=${TGEN:-./tgen}
-case $TGEN in /*) ;; */*) TGEN=$PWD/${TGEN#./} ;; esac
+TGEN=${TGEN:-tgen}
+case $TGEN in /*) ;; *) TGEN=$PWD/${TGEN#./} ;; esac
 export BUILD TGEN
 
 output=$(mktemp) || exit 1

@@ -184,7 +184,7 @@ static char *locate_bundled(struct err *e)
             return dir;
     }
     err_set(e, ERR_LOAD,
-            "the bundled model is neither in %s nor in %s of the program's directory; "
+            "there is no bundled model at %s or %s beside the program; "
             "name a model with -m DIR or -m org/name",
             places[0], places[1]);
     return NULL;

@@ -72,13 +72,17 @@ bool prompt_read(const struct options *o, struct buffer *out, bool *given, struc
 }
 
 bool prompt_encode(const struct options *o, const struct tokenizer *t, const struct buffer *text,
-                   struct ids *out, struct err *e)
+                   struct ids *out, struct token_spans *where, struct err *e)
 {
     const unsigned flags =
         (o->no_bos ? 0 : ENCODE_ADD_SPECIAL) | (o->special ? ENCODE_PARSE_SPECIAL : 0);
+    const char *bytes = text->n > 0 ? text->data : "";
     struct encoder *encoder = encoder_new(t, e);
-    const bool ok = encoder != NULL &&
-                    encoder_encode(encoder, text->n > 0 ? text->data : "", text->n, flags, out, e);
+    if (encoder == NULL)
+        return false;
+    const bool ok = where == NULL
+                        ? encoder_encode(encoder, bytes, text->n, flags, out, e)
+                        : encoder_encode_spans(encoder, bytes, text->n, flags, out, where, e);
     encoder_free(encoder);
     return ok;
 }

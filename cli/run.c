@@ -44,8 +44,9 @@ static bool open_tokenizer(struct run *r, enum run_tokenizer tokenizer, struct e
 static bool make_ids(struct run *r, struct err *e)
 {
     const struct options *o = r->o;
-    const bool ok = o->ids != NULL ? prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e)
-                                   : prompt_encode(o, r->loaded.tokenizer, &r->prompt, &r->ids, e);
+    const bool ok = o->ids != NULL
+                        ? prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e)
+                        : prompt_encode(o, r->loaded.tokenizer, &r->prompt, &r->ids, NULL, e);
     if (!ok)
         return false;
     if (r->ids.n == 0)

@@ -16,7 +16,7 @@ prints "--count" '5
 ' tokenize --count "$once"
 prints "--pieces" '<|endoftext|> Once Ġupon Ġa Ġtime
 ' tokenize --pieces "$once"
-prints "--json" '{"ids":[0,574,539,259,437],"pieces":["<|endoftext|>","Once","Ġupon","Ġa","Ġtime"],"n_tokens":5}
+prints "--json" '{"ids":[0,574,539,259,437],"pieces":["<|endoftext|>","Once","Ġupon","Ġa","Ġtime"],"offsets":[[0,0],[0,4],[4,9],[9,11],[11,16]],"n_tokens":5}
 ' tokenize --json "$once"
 printf '%s' "$once" >"$tmp/input"
 for arguments in '' - "-f $tmp/input"; do

@@ -138,7 +138,7 @@ static bool tell_prompt(struct generation *g, struct err *e)
 static bool read_prompt(struct generation *g, const float **logits, struct err *e)
 {
     struct run *r = &g->run;
-    struct terminal_progress progress = terminal_progress_begin(r->o->quiet);
+    struct terminal_progress progress = run_begin_progress(r);
     const double began = terminal_clock();
     *logits = NULL;
     for (size_t at = 0, n; at < r->ids.n; at += n) {

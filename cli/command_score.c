@@ -81,7 +81,7 @@ static bool score_chunk(struct scoring *s, size_t begin, int n, struct err *e)
 
 static bool score(struct scoring *s, struct err *e)
 {
-    struct terminal_progress progress = terminal_progress_begin(s->run.o->quiet);
+    struct terminal_progress progress = run_begin_progress(&s->run);
     const double began = terminal_clock();
     const size_t n = s->run.ids.n;
     bool ok = true;

@@ -100,6 +100,14 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
     return r->session != NULL;
 }
 
+struct terminal_progress run_begin_progress(const struct run *r)
+{
+    /* A parameter and a token are a multiplication and an addition, of which a core of today does
+     * some 10^10 a second. */
+    const double work = (double)model_info(r->loaded.model)->n_parameters * (double)r->ids.n;
+    return terminal_progress_begin(r->o->quiet, work > 2e9 * compute_n_threads(r->loaded.compute));
+}
+
 double run_rate(size_t n, double seconds)
 {
     return seconds > 0 ? (double)n / seconds : NAN;

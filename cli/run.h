@@ -7,6 +7,7 @@
 
 #include "cli/load.h"
 #include "cli/options.h"
+#include "cli/terminal.h"
 #include "cli/buffer.h"
 #include "models/session.h"
 
@@ -41,6 +42,9 @@ bool run_load(struct run *r, const struct options *o, const char *command,
 /* Opens the session for the prompt and n_more tokens, or as -c says, with room for n_rows rows of
  * logits. ERR_CONTEXT, with both numbers, where the prompt does not fit. */
 bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e);
+
+/* The progress line for reading the prompt. */
+struct terminal_progress run_begin_progress(const struct run *r);
 
 /* n tokens in that many seconds; no number where no time has passed. */
 double run_rate(size_t n, double seconds);

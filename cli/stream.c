@@ -48,7 +48,7 @@ static bool leave(struct stream *s, size_t n, struct err *e)
         return false;
     if (n == 0)
         return true;
-    s->last = s->ready.data[n - 1];
+    s->mid_line = s->ready.data[n - 1] != '\n';
     if (s->fd == STREAM_COLLECT) {
         buffer_add(&s->collected, s->ready.data, n);
         if (!buffer_ok(&s->collected, e))
@@ -109,7 +109,7 @@ bool stream_end(struct stream *s, bool keep_cut, struct err *e)
     buffer_drop(&s->undecided, s->undecided.n);
     if (!leave(s, keep_cut ? s->ready.n : utf8_whole(s->ready.data, s->ready.n), e))
         return false;
-    if (s->fd != STREAM_COLLECT && s->last != '\n' && isatty(s->fd))
+    if (s->fd != STREAM_COLLECT && s->mid_line && isatty(s->fd))
         return stream_write(s->fd, "standard output", "\n", 1, e);
     return true;
 }

@@ -110,10 +110,11 @@ if command -v script >/dev/null; then
     on_terminal "'$TGEN' --temp 0 -n 2 '$once' </dev/null"
     printf ', there\n' >"$tmp/expected"
     same "a terminal gets a final newline" "$tmp/expected" "$tmp/out"
-    on_terminal "'$TGEN' --echo -n 0 -f '$tmp/line' </dev/null"
     printf 'a line\n' >"$tmp/line"
     on_terminal "'$TGEN' --echo -n 0 -f '$tmp/line' </dev/null"
     same "but not a second one" "$tmp/line" "$tmp/out"
+    on_terminal "'$TGEN' -n 0 '$once' </dev/null"
+    if [ -s "$tmp/out" ]; then fail "nor behind nothing" "$(peek "$tmp/out")"; else ok "nor behind nothing"; fi
     on_terminal "'$TGEN' -m '$tmp/none' hi </dev/null"
     has "an error is coloured on a terminal" "^$(printf '\033\\[1;31m')tgen:$(printf '\033\\[0m') cannot"
     on_terminal "NO_COLOR=1 '$TGEN' -m '$tmp/none' hi </dev/null"
@@ -122,6 +123,9 @@ if command -v script >/dev/null; then
     has "nor on a dumb terminal" '^tgen: cannot'
     on_terminal "'$TGEN' tokenize --pieces '$once' </dev/null"
     has "pieces are coloured alternately" "<|endoftext|> $(printf '\033\\[36m')Once$(printf '\033\\[0m') "
+    awk 'BEGIN { for (i = 0; i < 270; i++) printf "the " }' >"$tmp/slow"
+    on_terminal "'$TGEN' --cpu scalar -t 1 -n 0 -f '$tmp/slow' </dev/null"
+    has "a slow prompt shows how far it is" "prompt 256/27[0-9]"
 else
     skip "terminals" "there is no script(1)"
 fi

@@ -21,7 +21,7 @@ struct stream {
     struct buffer undecided; /* may be the beginning of a stop string */
     struct buffer ready;     /* decided; all but an incomplete character leaves at once */
     struct buffer collected; /* STREAM_COLLECT: all that has left */
-    char last;               /* the last byte that left */
+    bool mid_line;           /* something has left, and no newline behind it */
     bool stopped;            /* a stop string has come; it and all behind it are dropped */
 };
 

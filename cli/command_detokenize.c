@@ -121,7 +121,7 @@ bool command_detokenize(const struct options *o, struct err *e)
 
     struct loaded l = {.checkpoint = NULL};
     struct detokenizer d = {.stream = {.fd = o->json ? STREAM_COLLECT : STREAM_STDOUT}};
-    bool ok = load_checkpoint(&l, o, e) && load_tokenizer(&l, e);
+    bool ok = load_checkpoint(&l, o, e) && load_tokenizer(&l, true, e);
     if (ok) {
         d.tokenizer = l.tokenizer;
         d.decoder = decoder_new(l.tokenizer, o->special, e);

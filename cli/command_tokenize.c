@@ -102,7 +102,7 @@ bool command_tokenize(const struct options *o, struct err *e)
     struct tokens t = {.tokenizer = NULL};
     bool given;
     bool ok = prompt_read(o, &text, &given, e) && (given || help_no_prompt("tokenize", e)) &&
-              load_checkpoint(&l, o, e) && load_tokenizer(&l, e);
+              load_checkpoint(&l, o, e) && load_tokenizer(&l, true, e);
     t.tokenizer = l.tokenizer;
     ok = ok && prompt_encode(o, t.tokenizer, &text, &t.ids, o->json ? &t.spans : NULL, e) &&
          print_tokens(o, &t, e);

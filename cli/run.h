@@ -18,7 +18,7 @@ enum { RUN_BATCH = 256 };
 /* How much a run depends on a tokenizer. */
 enum run_tokenizer {
     RUN_TOKENIZER_UNUSED,
-    RUN_TOKENIZER_OPTIONAL, /* --ids: without one, there is no text and a note says so */
+    RUN_TOKENIZER_OPTIONAL, /* --ids: without one, there is no text */
     RUN_TOKENIZER_NEEDED
 };
 

@@ -174,9 +174,12 @@ prints "--ids --print-ids without a tokenizer" '12
 refuses "text without a tokenizer" 3 "no tokenizer" -m "$tmp/bare" "$once"
 refuses "--ids without a tokenizer needs --print-ids" 3 "--print-ids needs none" -m "$tmp/bare" --ids 1
 refuses "--stop without a tokenizer" 3 "no tokenizer" -m "$tmp/bare" --ids 1 --print-ids --stop x
+succeeds "--json without a tokenizer" -m "$tmp/bare" --temp 0 -n 2 --json --ids "0 574 539 259 437"
+has "--json without a tokenizer has no text" '"ids":\[12,415\],"text":null'
+echo '{' >"$tmp/bare/tokenizer.json"
 run -m "$tmp/bare" --temp 0 -n 2 --json --ids "0 574 539 259 437"
-has "--json without a tokenizer" '"ids":\[12,415\],"text":null'
-has "--json without a tokenizer says so" '^tgen: note: no text: ' "$tmp/err"
+has "--json with a spoilt tokenizer has no text" '"ids":\[12,415\],"text":null'
+has "--json with a spoilt tokenizer says so" '^tgen: note: no text: ' "$tmp/err"
 
 # ---- --stats and -q ------------------------------------------------------------------------------------------------
 

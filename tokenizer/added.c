@@ -172,7 +172,8 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
     int32_t id = vocab_find(&t->vocab, token->content, token->n_content);
     if (id < 0) {
         id = token->id;
-        if (!vocab_add(&t->vocab, token->content, token->n_content, id, e)) {
+        struct bytes content = {(const unsigned char *)token->content, token->n_content};
+        if (!vocab_add(&t->vocab, content, id, e)) {
             return err_prefix(e, "added token");
         }
     }

@@ -11,7 +11,6 @@
  */
 #include "tokenizer/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -59,9 +58,8 @@ struct bpe_scratch {
 
 static uint32_t find_merge(const struct bpe *b, int32_t left, int32_t right)
 {
-    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
     size_t mask = b->n_slots - 1;
-    size_t i = (key * 0x9E3779B97F4A7C15u) >> 32 & mask;
+    size_t i = bpe_slot(b, left, right);
     for (;; i = (i + 1) & mask) {
         const struct bpe_merge *m = &b->merge[i];
         if (m->left == left && m->right == right) {
@@ -71,18 +69,6 @@ static uint32_t find_merge(const struct bpe *b, int32_t left, int32_t right)
             return NONE;
         }
     }
-}
-
-static void put_merge(struct bpe *b, struct bpe_merge merge)
-{
-    uint64_t key = (uint64_t)(uint32_t)merge.left << 32 | (uint32_t)merge.right;
-    size_t mask = b->n_slots - 1;
-    size_t i = (key * 0x9E3779B97F4A7C15u) >> 32 & mask;
-    while (b->merge[i].left >= 0 &&
-           (b->merge[i].left != merge.left || b->merge[i].right != merge.right)) {
-        i = (i + 1) & mask;
-    }
-    b->merge[i] = merge; /* of two equal ones the last counts */
 }
 
 /* ---- characters -> symbols ------------------------------------------------------------------- */
@@ -208,23 +194,30 @@ static bool symbols_of_chars(struct encoder *en, struct bpe_scratch *s, const st
 
 /* ---- merging a short word -------------------------------------------------------------------- */
 
+/* Looks up the pair that begins at i. */
+static void find_pair(const struct bpe *b, const struct bpe_scratch *s, size_t i, uint32_t *merge,
+                      uint32_t *rank)
+{
+    merge[i] = find_merge(b, s->id[i], s->id[i + 1]);
+    rank[i] = merge[i] == NONE ? NONE : b->merge[merge[i]].rank;
+}
+
 static void merge_short(const struct bpe *b, struct bpe_scratch *s)
 {
     uint32_t merge[SHORT_WORD];
+    uint32_t rank[SHORT_WORD];
     size_t n = s->n;
     for (size_t i = 0; i + 1 < n; i++) {
-        merge[i] = find_merge(b, s->id[i], s->id[i + 1]);
+        find_pair(b, s, i, merge, rank);
     }
     for (;;) {
-        size_t best = SIZE_MAX;
-        uint32_t rank = NONE;
+        size_t best = 0;
+        uint32_t lowest = NONE;
         for (size_t i = 0; i + 1 < n; i++) {
-            if (merge[i] != NONE && b->merge[merge[i]].rank < rank) {
-                rank = b->merge[merge[i]].rank;
-                best = i;
-            }
+            best = rank[i] < lowest ? i : best;
+            lowest = rank[i] < lowest ? rank[i] : lowest;
         }
-        if (best == SIZE_MAX) {
+        if (lowest == NONE) {
             break;
         }
         s->id[best] = b->merge[merge[best]].id;
@@ -233,9 +226,10 @@ static void merge_short(const struct bpe *b, struct bpe_scratch *s)
             s->id[i] = s->id[i + 1];
             s->start[i] = s->start[i + 1];
             merge[i - 1] = merge[i];
+            rank[i - 1] = rank[i];
         }
         for (size_t i = best ? best - 1 : 0; i <= best && i + 1 < n; i++) {
-            merge[i] = find_merge(b, s->id[i], s->id[i + 1]);
+            find_pair(b, s, i, merge, rank);
         }
     }
     s->n = n;
@@ -489,17 +483,10 @@ static bool encode_part(struct encoder *en, const struct piece *word)
     return emit_all(en, s, word);
 }
 
-/* The bit that tells whether some merge joins a symbol that ends in one character to one that
- * begins with the other. Hashed: a false "yes" costs a cut, never an id. */
-static size_t joint_bit(const struct bpe *b, uint32_t left, uint32_t right)
-{
-    return (((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u) >> (64 - b->joint_bits);
-}
-
 static bool may_cut(const struct encoder *en, uint32_t left, const char *right)
 {
     const struct bpe *b = &en->t->bpe;
-    size_t bit = joint_bit(b, left, utf8_get(right));
+    size_t bit = bpe_joint_bit(b, left, utf8_get(right));
     if (b->joint[bit / 64] >> bit % 64 & 1) {
         return false;
     }
@@ -584,249 +571,4 @@ void bpe_scratch_free(struct bpe_scratch *s)
         free(s->queue);
         free(s);
     }
-}
-
-/* ---- loading --------------------------------------------------------------------------------- */
-
-static bool reserve_merges(struct bpe *b, size_t n, struct err *e)
-{
-    if (n >= UINT32_MAX / 4) {
-        return err_set(e, ERR_LOAD, "%zu merges are too many", n);
-    }
-    b->n_slots = 16;
-    while (b->n_slots < n * 2) {
-        b->n_slots *= 2;
-    }
-    b->merge = malloc(b->n_slots * sizeof *b->merge);
-    if (!b->merge) {
-        return err_no_memory(e);
-    }
-    for (size_t i = 0; i < b->n_slots; i++) {
-        b->merge[i].left = -1;
-    }
-    return true;
-}
-
-static bool unknown_piece(const struct bpe *b, const char *text, size_t n, struct err *e)
-{
-    return err_set(e, ERR_LOAD, "merge %u names \"%.*s\", which is not in the vocabulary",
-                   b->n_merges, n > 60 ? 60 : (int)n, text);
-}
-
-static bool add_merge(struct tokenizer *t, struct text *joined, struct bytes left,
-                      struct bytes right, struct err *e)
-{
-    struct bpe *b = &t->bpe;
-    const char *l = (const char *)left.data;
-    const char *r = (const char *)right.data;
-    int32_t left_id = vocab_find(&t->vocab, l, left.size);
-    int32_t right_id = vocab_find(&t->vocab, r, right.size);
-    if (left_id < 0 || right_id < 0) {
-        return unknown_piece(b, left_id < 0 ? l : r, left_id < 0 ? left.size : right.size, e);
-    }
-    size_t n_prefix = strlen(b->prefix);
-    n_prefix = n_prefix < right.size ? n_prefix : right.size;
-    struct piece none = {.data = ""};
-    text_clear(joined);
-    if (!text_put(joined, l, left.size, &none, 0, 0) ||
-        !text_put(joined, r + n_prefix, right.size - n_prefix, &none, 0, 0)) {
-        return err_no_memory(e);
-    }
-    int32_t id = vocab_find(&t->vocab, joined->data, joined->n);
-    if (id < 0) {
-        return unknown_piece(b, joined->data, joined->n, e);
-    }
-    put_merge(b, (struct bpe_merge){left_id, right_id, b->n_merges++, id});
-    return true;
-}
-
-/* "a b": one blank, between the two. */
-static bool split_merge(const struct bpe *b, const char *text, size_t n, struct bytes *left,
-                        struct bytes *right, struct err *e)
-{
-    const char *blank = memchr(text, ' ', n);
-    size_t at = blank ? (size_t)(blank - text) : n;
-    if (at == n || memchr(blank + 1, ' ', n - at - 1)) {
-        return err_set(e, ERR_LOAD,
-                       "merge %u must be two pieces with a blank between, not \"%.*s\"",
-                       b->n_merges, n > 60 ? 60 : (int)n, text);
-    }
-    *left = (struct bytes){(const unsigned char *)text, at};
-    *right = (struct bytes){(const unsigned char *)blank + 1, n - at - 1};
-    return true;
-}
-
-static struct bytes bytes_of(const char *text)
-{
-    return (struct bytes){(const unsigned char *)text, strlen(text)};
-}
-
-static bool merge_of_json(const struct bpe *b, const struct json *j, struct bytes *left,
-                          struct bytes *right, struct err *e)
-{
-    const char *text = json_text(j, NULL);
-    if (text) {
-        return split_merge(b, text, strlen(text), left, right, e);
-    }
-    const struct json *first = json_first(j);
-    const struct json *second = first ? json_next(first) : NULL;
-    const char *l = json_text(first, NULL);
-    const char *r = json_text(second, NULL);
-    if (json_type(j) != JSON_ARRAY || !l || !r || json_next(second)) {
-        return err_set(e, ERR_LOAD, "merge %u must be \"a b\" or [\"a\", \"b\"]", b->n_merges);
-    }
-    *left = bytes_of(l);
-    *right = bytes_of(r);
-    return true;
-}
-
-static bool load_merges(struct tokenizer *t, const struct json *list, struct err *e)
-{
-    if (!list || json_type(list) != JSON_ARRAY) {
-        return err_set(e, ERR_LOAD, "the BPE model has no list of \"merges\"");
-    }
-    if (!reserve_merges(&t->bpe, json_count(list), e)) {
-        return false;
-    }
-    struct text joined = {0};
-    bool good = true;
-    for (const struct json *c = json_first(list); good && c; c = json_next(c)) {
-        struct bytes left;
-        struct bytes right;
-        good = merge_of_json(&t->bpe, c, &left, &right, e) && add_merge(t, &joined, left, right, e);
-    }
-    text_free(&joined);
-    return good;
-}
-
-bool bpe_load_files(struct tokenizer *t, struct bytes merges, struct err *e)
-{
-    struct bpe *b = &t->bpe;
-    b->prefix = b->suffix = "";
-    b->unk = -1;
-    size_t n_lines = 1;
-    for (size_t i = 0; i < merges.size; i++) {
-        n_lines += merges.data[i] == '\n';
-    }
-    if (!reserve_merges(b, n_lines, e)) {
-        return false;
-    }
-    struct text joined = {0};
-    bool good = true;
-    const char *end = (const char *)merges.data + merges.size;
-    for (const char *line = (const char *)merges.data; good && line < end;) {
-        const char *newline = memchr(line, '\n', (size_t)(end - line));
-        size_t n = newline ? (size_t)(newline - line) : (size_t)(end - line);
-        size_t n_text = n && line[n - 1] == '\r' ? n - 1 : n;
-        bool comment = n >= 8 && memcmp(line, "#version", 8) == 0;
-        struct bytes left;
-        struct bytes right;
-        good = n_text == 0 || comment ||
-               (split_merge(b, line, n_text, &left, &right, e) &&
-                add_merge(t, &joined, left, right, e));
-        line += newline ? n + 1 : n;
-    }
-    text_free(&joined);
-    return good;
-}
-
-static const char *affix(struct tokenizer *t, const struct json *model, const char *key)
-{
-    const char *text = json_text(json_get(model, key), "");
-    return arena_text(&t->arena, text, strlen(text));
-}
-
-bool bpe_load(struct tokenizer *t, const struct json *model, struct err *e)
-{
-    struct bpe *b = &t->bpe;
-    if (json_number(json_get(model, "dropout"), 0) != 0) {
-        return err_set(e, ERR_LOAD, "the BPE model has a \"dropout\", which is not supported");
-    }
-    b->fuse_unk = json_bool(json_get(model, "fuse_unk"), false);
-    b->has_byte_fallback = json_bool(json_get(model, "byte_fallback"), false);
-    b->ignore_merges = json_bool(json_get(model, "ignore_merges"), false);
-    b->prefix = affix(t, model, "continuing_subword_prefix");
-    b->suffix = affix(t, model, "end_of_word_suffix");
-    if (!b->prefix || !b->suffix) {
-        return err_no_memory(e);
-    }
-    const char *unk = json_text(json_get(model, "unk_token"), NULL);
-    b->unk = unk ? vocab_find(&t->vocab, unk, strlen(unk)) : -1;
-    return load_merges(t, json_get(model, "merges"), e);
-}
-
-static void find_bytes(struct tokenizer *t)
-{
-    struct bpe *b = &t->bpe;
-    for (unsigned i = 0; i < 256; i++) {
-        char text[8];
-        int n = snprintf(text, sizeof text, "<0x%02X>", i);
-        b->byte_fallback[i] = vocab_find(&t->vocab, text, (size_t)n);
-        b->byte_level[i] =
-            vocab_find(&t->vocab, text, utf8_put(text, byte_level_char((unsigned char)i)));
-        if (i < 128) {
-            char c = (char)i;
-            b->ascii[i] = vocab_find(&t->vocab, &c, 1);
-        }
-    }
-}
-
-static uint32_t last_char(struct bytes piece)
-{
-    size_t at = piece.size - 1;
-    while (at > 0 && (piece.data[at] & 0xC0) == 0x80) {
-        at--;
-    }
-    return utf8_get((const char *)piece.data + at);
-}
-
-/* False for the pieces that stand for something other than their characters. */
-static bool is_plain_piece(const struct bpe *b, int32_t id, struct bytes piece)
-{
-    return id != b->unk && piece.size > 0 &&
-           !(piece.size == 6 && memcmp(piece.data, "<0x", 3) == 0);
-}
-
-/* The table of joint_bit. None where symbols are not simply the characters of the text. */
-static bool build_joints(struct tokenizer *t, struct err *e)
-{
-    struct bpe *b = &t->bpe;
-    if (b->raw || *b->prefix || *b->suffix || b->n_merges == 0) {
-        return true;
-    }
-    b->joint_bits = 12;
-    while (b->joint_bits < 22 && (size_t)1 << b->joint_bits < (size_t)b->n_merges * 8) {
-        b->joint_bits++;
-    }
-    b->joint = arena_array(&t->arena, ((size_t)1 << b->joint_bits) / 64, sizeof *b->joint);
-    if (!b->joint) {
-        return err_no_memory(e);
-    }
-    for (size_t i = 0; i < b->n_slots; i++) {
-        const struct bpe_merge *m = &b->merge[i];
-        if (m->left < 0) {
-            continue;
-        }
-        struct bytes left = t->vocab.piece[m->left];
-        struct bytes right = t->vocab.piece[m->right];
-        if (!is_plain_piece(b, m->left, left) || !is_plain_piece(b, m->right, right)) {
-            b->joint = NULL;
-            return true;
-        }
-        size_t bit = joint_bit(b, last_char(left), utf8_get((const char *)right.data));
-        b->joint[bit / 64] |= (uint64_t)1 << bit % 64;
-    }
-    return true;
-}
-
-bool bpe_finish(struct tokenizer *t, struct err *e)
-{
-    find_bytes(t);
-    return build_joints(t, e);
-}
-
-void bpe_free(struct bpe *b)
-{
-    free(b->merge);
-    *b = (struct bpe){0};
 }

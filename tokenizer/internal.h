@@ -126,11 +126,21 @@ struct vocab {
     struct arena text;
 };
 
-/* The first call for an id gives it its piece; a spelling that is there keeps its id. */
-bool vocab_add(struct vocab *v, const char *text, size_t n, int64_t id, struct err *e);
+/* Gives an id its spelling. Refused: an id that is no whole number within the limits, a spelling
+ * with two ids, an id with two spellings. Adding the same once more changes nothing. */
+bool vocab_add(struct vocab *v, struct bytes spelling, double id, struct err *e);
 
 /* -1 where there is none. */
 int32_t vocab_find(const struct vocab *v, const char *text, size_t n);
+
+/* The same with hash_bytes at hand; vocab_prefetch some time before hides the wait for memory,
+ * first for the slot, then for the spelling that it leads to. */
+int32_t vocab_find_hashed(const struct vocab *v, uint64_t hash, const char *text, size_t n);
+void vocab_prefetch_slot(const struct vocab *v, uint64_t hash);
+void vocab_prefetch_piece(const struct vocab *v, uint64_t hash);
+
+/* Whether that is how the id is spelled. */
+bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n);
 void vocab_free(struct vocab *v);
 
 /* A hash of short text, for tables whose keys are compared as well. */
@@ -260,13 +270,32 @@ struct bpe {
 
 struct bpe_scratch;
 
-bool bpe_load(struct tokenizer *t, const struct json *model, struct err *e);
+/* "model" of tokenizer.json: its two long members as text, the others as a tree. */
+struct model_parts {
+    struct json *options;
+    struct bytes vocab, merges;
+};
 
-/* merges.txt instead of a list. */
-bool bpe_load_files(struct tokenizer *t, struct bytes merges, struct err *e);
+/* Where the search for a pair begins in bpe.merge. */
+static inline size_t bpe_slot(const struct bpe *b, int32_t left, int32_t right)
+{
+    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    return (key * 0x9E3779B97F4A7C15u) >> 32 & (b->n_slots - 1);
+}
+
+/* The bit of bpe.joint that tells whether some merge joins a symbol that ends in one character to
+ * one that begins with the other. Hashed: a false "yes" costs a cut, never an id. */
+static inline size_t bpe_joint_bit(const struct bpe *b, uint32_t left, uint32_t right)
+{
+    return (((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u) >> (64 - b->joint_bits);
+}
+
+/* bpe_load.c. From "model" of tokenizer.json, or from the lines of merges.txt. */
+bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *e);
+bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e);
 
 /* What depends on how words come; after the pre-tokenizer is known. */
-bool bpe_finish(struct tokenizer *t, struct err *e);
+bool bpe_load_finish(struct tokenizer *t, struct err *e);
 void bpe_free(struct bpe *b);
 struct bpe_scratch *bpe_scratch_new(struct err *e);
 void bpe_scratch_free(struct bpe_scratch *s);
@@ -344,6 +373,8 @@ bool encode_word(struct encoder *en, const struct piece *word);
 
 /* Takes ownership of r for the tokenizer's life; frees it where there is no memory. */
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e);
+
+bool bytes_equal(struct bytes a, const char *text);
 
 /* ---- components, for sentences --------------------------------------------------------------- */
 

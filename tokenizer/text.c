@@ -127,29 +127,30 @@ struct piece piece_slice(const struct piece *in, size_t start, size_t end)
     };
 }
 
-/* Bytes of the well-formed character at s[0..n), 0 where there is none. RFC 3629, section 4. */
+static bool continues(unsigned char c)
+{
+    return (c & 0xC0) == 0x80;
+}
+
+/* Bytes of the well-formed character at s[0..n), n > 0; 0 where there is none. RFC 3629, section 4:
+ * the second byte rules out overlong forms, surrogates and what is beyond U+10FFFF. */
 static size_t valid_size(const unsigned char *s, size_t n)
 {
-    static const struct {
-        unsigned char first, last, second_min, second_max, size;
-    } forms[] = {
-        {0x00, 0x7F, 0x00, 0x00, 1}, {0xC2, 0xDF, 0x80, 0xBF, 2}, {0xE0, 0xE0, 0xA0, 0xBF, 3},
-        {0xE1, 0xEC, 0x80, 0xBF, 3}, {0xED, 0xED, 0x80, 0x9F, 3}, {0xEE, 0xEF, 0x80, 0xBF, 3},
-        {0xF0, 0xF0, 0x90, 0xBF, 4}, {0xF1, 0xF3, 0x80, 0xBF, 4}, {0xF4, 0xF4, 0x80, 0x8F, 4},
-    };
-    for (size_t f = 0; f < ARRAY_LEN(forms); f++) {
-        if (s[0] < forms[f].first || s[0] > forms[f].last) {
-            continue;
-        }
-        size_t size = forms[f].size;
-        bool good =
-            n >= size && (size < 2 || (s[1] >= forms[f].second_min && s[1] <= forms[f].second_max));
-        for (size_t i = 2; good && i < size; i++) {
-            good = (s[i] & 0xC0) == 0x80;
-        }
-        return good ? size : 0;
+    unsigned char c = s[0];
+    if (c < 0x80) {
+        return 1;
     }
-    return 0;
+    if (c < 0xE0) {
+        return c >= 0xC2 && n >= 2 && continues(s[1]) ? 2 : 0;
+    }
+    if (c < 0xF0) {
+        bool good = n >= 3 && continues(s[1]) && continues(s[2]) && !(c == 0xE0 && s[1] < 0xA0) &&
+                    !(c == 0xED && s[1] > 0x9F);
+        return good ? 3 : 0;
+    }
+    bool good = c <= 0xF4 && n >= 4 && continues(s[1]) && continues(s[2]) && continues(s[3]) &&
+                !(c == 0xF0 && s[1] < 0x90) && !(c == 0xF4 && s[1] > 0x8F);
+    return good ? 4 : 0;
 }
 
 size_t utf8_valid_prefix(const char *s, size_t n)

@@ -25,6 +25,12 @@ const char *component_text(const struct json *j, const char *kind, const char *k
     return text;
 }
 
+bool bytes_equal(struct bytes a, const char *text)
+{
+    size_t n = strlen(text);
+    return a.size == n && memcmp(a.data, text, n) == 0;
+}
+
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e)
 {
     if (t->n_regexes == t->regex_capacity) {
@@ -41,66 +47,141 @@ bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e)
     return true;
 }
 
-/* NULL and no error where the file is absent. */
-static struct json *parse(struct bytes file, const char *name, struct err *e)
+/* ---- tokenizer.json -------------------------------------------------------------------------- */
+
+/* {"spelling": id, ...} */
+static bool load_vocab(struct tokenizer *t, struct bytes text, struct err *e)
 {
-    if (!file.data) {
-        return NULL;
+    struct json_scan s;
+    struct bytes key;
+    double id;
+    json_scan_begin(&s, (const char *)text.data, text.size, e);
+    bool good = json_scan_object(&s);
+    while (good && json_scan_member(&s, &key)) {
+        good = json_scan_number(&s, &id) && vocab_add(&t->vocab, key, id, e);
     }
-    size_t good = utf8_valid_prefix((const char *)file.data, file.size);
-    struct json *j = NULL;
-    if (good < file.size) {
-        err_set(e, ERR_LOAD, "not UTF-8 at byte %zu", good);
-    } else {
-        j = json_parse((const char *)file.data, file.size, e);
-    }
-    if (!j) {
-        err_prefix(e, "%s", name);
-    }
-    return j;
+    good = good && json_scan_done(&s);
+    json_scan_end(&s);
+    return good || err_prefix(e, "\"vocab\"");
 }
 
-static bool load_vocab(struct tokenizer *t, const struct json *vocab, struct err *e)
+/* The members of "model" but for the two long ones become an object of their own. */
+static bool keep_option(struct text *options, struct bytes key, struct json_scan *s)
 {
-    if (!vocab || json_type(vocab) != JSON_OBJECT) {
-        return err_set(e, ERR_LOAD, "the model has no object \"vocab\"");
-    }
-    for (const struct json *c = json_first(vocab); c; c = json_next(c)) {
-        int64_t id;
-        const char *text = json_key(c);
-        if (!json_integer(c, 0, INT32_MAX, &id)) {
-            return err_set(e, ERR_LOAD, "token \"%.60s\" has no whole number as its id", text);
+    const struct piece none = {.data = ""};
+    struct bytes value;
+    return text_put(options, options->n ? ",\"" : "{\"", 2, &none, 0, 0) &&
+           text_put(options, (const char *)key.data, key.size, &none, 0, 0) &&
+           text_put(options, "\":", 2, &none, 0, 0) && json_scan_skip(s, &value) &&
+           text_put(options, (const char *)value.data, value.size, &none, 0, 0);
+}
+
+/* The scan stands before the model; its parts stay views into the text. */
+static bool split_model(struct json_scan *s, struct model_parts *parts, struct text *options)
+{
+    struct bytes key;
+    const struct piece none = {.data = ""};
+    json_scan_object(s);
+    while (json_scan_member(s, &key)) {
+        bool vocab = bytes_equal(key, "vocab");
+        bool merges = bytes_equal(key, "merges");
+        if (vocab || merges) {
+            json_scan_skip(s, vocab ? &parts->vocab : &parts->merges);
+        } else if (!keep_option(options, key, s)) {
+            return false;
         }
-        if (!vocab_add(&t->vocab, text, strlen(text), id, e)) {
+    }
+    return !s->failed &&
+           text_put(options, options->n ? "}" : "{}", options->n ? 1 : 2, &none, 0, 0);
+}
+
+static bool load_model_parts(struct tokenizer *t, const struct model_parts *parts, struct err *e)
+{
+    /* Files from before 2020 have no type; those with merges are BPE. */
+    const char *type =
+        json_text(json_get(parts->options, "type"), parts->merges.data ? "BPE" : "without a type");
+    if (strcmp(type, "BPE") != 0) {
+        return err_set(e, ERR_LOAD, "the model \"%.60s\" is not supported", type);
+    }
+    t->model = MODEL_BPE;
+    return load_vocab(t, parts->vocab, e) && bpe_load(t, parts, e);
+}
+
+/* Parses one part, hands it to what loads it, and forgets it. */
+static bool load_part(struct tokenizer *t, struct bytes text,
+                      bool (*load)(struct tokenizer *, const struct json *, struct err *),
+                      struct err *e)
+{
+    struct json *j = text.data ? json_parse((const char *)text.data, text.size, e) : NULL;
+    bool good = (!text.data || j) && load(t, j, e);
+    json_free(j);
+    return good;
+}
+
+/* What stands beside the model, in the order in which it is needed. */
+static const struct {
+    const char *key;
+    bool (*load)(struct tokenizer *t, const struct json *j, struct err *e);
+} components[] = {
+    {"added_tokens", added_load},
+    {"normalizer", normalize_load},
+    {"pre_tokenizer", pretokenize_load},
+    {"post_processor", post_load},
+    {"decoder", decode_load},
+};
+
+struct sections {
+    struct model_parts model;
+    struct text options;
+    struct bytes component[ARRAY_LEN(components)];
+};
+
+static bool split_file(struct bytes file, struct sections *f, struct err *e)
+{
+    struct json_scan s;
+    struct bytes key;
+    bool good = true;
+    json_scan_begin(&s, (const char *)file.data, file.size, e);
+    json_scan_object(&s);
+    while (good && json_scan_member(&s, &key)) {
+        struct bytes ignored;
+        struct bytes *to = &ignored;
+        for (size_t i = 0; i < ARRAY_LEN(components); i++) {
+            to = bytes_equal(key, components[i].key) ? &f->component[i] : to;
+        }
+        bool model = bytes_equal(key, "model");
+        good = model ? split_model(&s, &f->model, &f->options) : json_scan_skip(&s, to);
+    }
+    /* Without a failure of the text's, there was no memory for the options. */
+    good = s.failed ? false : good ? json_scan_done(&s) : err_no_memory(e);
+    json_scan_end(&s);
+    return good;
+}
+
+static bool load_sections(struct tokenizer *t, struct sections *f, struct err *e)
+{
+    if (!f->options.n) {
+        return err_set(e, ERR_LOAD, "there is no \"model\"");
+    }
+    f->model.options = json_parse(f->options.data, f->options.n, e);
+    if (!f->model.options || !load_model_parts(t, &f->model, e)) {
+        return err_prefix(e, "model");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(components); i++) {
+        if (!load_part(t, f->component[i], components[i].load, e)) {
             return false;
         }
     }
     return true;
 }
 
-static bool load_model(struct tokenizer *t, const struct json *model, struct err *e)
+static bool load_json(struct tokenizer *t, struct bytes file, struct err *e)
 {
-    if (!model || json_type(model) != JSON_OBJECT) {
-        return err_set(e, ERR_LOAD, "there is no object \"model\"");
-    }
-    /* Files from before 2020 have no type; those with merges are BPE. */
-    const char *type =
-        json_text(json_get(model, "type"), json_get(model, "merges") ? "BPE" : "without a type");
-    if (strcmp(type, "BPE") != 0) {
-        return err_set(e, ERR_LOAD, "the model \"%.60s\" is not supported", type);
-    }
-    t->model = MODEL_BPE;
-    return load_vocab(t, json_get(model, "vocab"), e) && bpe_load(t, model, e);
-}
-
-static bool load_json(struct tokenizer *t, const struct json *root, struct err *e)
-{
-    return load_model(t, json_get(root, "model"), e) &&
-           added_load(t, json_get(root, "added_tokens"), e) &&
-           normalize_load(t, json_get(root, "normalizer"), e) &&
-           pretokenize_load(t, json_get(root, "pre_tokenizer"), e) &&
-           post_load(t, json_get(root, "post_processor"), e) &&
-           decode_load(t, json_get(root, "decoder"), e);
+    struct sections f = {0};
+    bool good = split_file(file, &f, e) && load_sections(t, &f, e);
+    json_free(f.model.options);
+    text_free(&f.options);
+    return good;
 }
 
 /* ---- vocab.json and merges.txt --------------------------------------------------------------- */
@@ -171,13 +252,13 @@ static bool add_configured(struct tokenizer *t, const struct json *config, const
 }
 
 /* GPT-2's files: byte-level BPE, and its one special token where no other file names any. */
-static bool load_gpt2(struct tokenizer *t, const struct json *vocab, struct bytes merges,
+static bool load_gpt2(struct tokenizer *t, const struct tokenizer_files *f,
                       const struct json *config, const struct json *map, struct err *e)
 {
-    if (!load_vocab(t, vocab, e)) {
+    if (!load_vocab(t, f->vocab_json, e)) {
         return err_prefix(e, "vocab.json");
     }
-    if (!bpe_load_files(t, merges, e)) {
+    if (!bpe_load_text(t, f->merges_txt, e)) {
         return err_prefix(e, "merges.txt");
     }
     static const char endoftext[] = "<|endoftext|>";
@@ -210,40 +291,42 @@ static bool finish(struct tokenizer *t, const struct json *config, const struct 
     for (size_t i = 0; i < t->added.n; i++) {
         t->special[t->added.token[i].id] = t->added.token[i].special;
     }
-    return bpe_finish(t, e) && added_build(t, e);
+    return bpe_load_finish(t, e) && added_build(t, e);
 }
 
-/* The parsed files, all of which go away when the tokenizer is made. */
-struct parsed {
-    struct json *tokenizer, *vocab, *config, *map;
-};
-
-static bool parse_all(const struct tokenizer_files *f, struct parsed *p, struct err *e)
+/* Everything inside may then take characters to be whole. */
+static bool check_utf8(struct bytes file, const char *name, struct err *e)
 {
-    p->tokenizer = parse(f->tokenizer_json, "tokenizer.json", e);
-    p->config = parse(f->tokenizer_config, "tokenizer_config.json", e);
-    p->map = parse(f->special_tokens_map, "special_tokens_map.json", e);
-    bool old = !f->tokenizer_json.data;
-    p->vocab = old ? parse(f->vocab_json, "vocab.json", e) : NULL;
-    return (!f->tokenizer_json.data || p->tokenizer) && (!f->tokenizer_config.data || p->config) &&
-           (!f->special_tokens_map.data || p->map) && (!old || !f->vocab_json.data || p->vocab);
+    size_t good = utf8_valid_prefix((const char *)file.data, file.size);
+    return good == file.size || err_set(e, ERR_LOAD, "%s: not UTF-8 at byte %zu", name, good);
 }
 
-static bool load(struct tokenizer *t, const struct tokenizer_files *f, const struct parsed *p,
-                 struct err *e)
+static bool load(struct tokenizer *t, const struct tokenizer_files *f, const struct json *config,
+                 const struct json *map, struct err *e)
 {
-    if (p->tokenizer) {
-        return load_json(t, p->tokenizer, e) || err_prefix(e, "tokenizer.json");
+    if (f->tokenizer_json.data) {
+        return check_utf8(f->tokenizer_json, "tokenizer.json", e) &&
+               (load_json(t, f->tokenizer_json, e) || err_prefix(e, "tokenizer.json"));
     }
-    if (!p->vocab || !f->merges_txt.data) {
+    if (!f->vocab_json.data || !f->merges_txt.data) {
         return err_set(e, ERR_LOAD,
                        "there is no tokenizer: neither tokenizer.json nor vocab.json + merges.txt");
     }
-    size_t good = utf8_valid_prefix((const char *)f->merges_txt.data, f->merges_txt.size);
-    if (good < f->merges_txt.size) {
-        return err_set(e, ERR_LOAD, "merges.txt: not UTF-8 at byte %zu", good);
+    return check_utf8(f->vocab_json, "vocab.json", e) &&
+           check_utf8(f->merges_txt, "merges.txt", e) && load_gpt2(t, f, config, map, e);
+}
+
+/* A small file as a tree. *out NULL where it is absent. */
+static bool parse(struct bytes file, const char *name, struct json **out, struct err *e)
+{
+    if (!file.data) {
+        return true;
     }
-    return load_gpt2(t, p->vocab, f->merges_txt, p->config, p->map, e);
+    if (!check_utf8(file, name, e)) {
+        return false;
+    }
+    *out = json_parse((const char *)file.data, file.size, e);
+    return *out || err_prefix(e, "%s", name);
 }
 
 struct tokenizer *tokenizer_load(const struct tokenizer_files *files, struct err *e)
@@ -254,15 +337,17 @@ struct tokenizer *tokenizer_load(const struct tokenizer_files *files, struct err
         return NULL;
     }
     t->bos = t->eos = -1;
-    struct parsed p = {0};
-    if (!parse_all(files, &p, e) || !load(t, files, &p, e) || !finish(t, p.config, p.map, e)) {
+    struct json *config = NULL;
+    struct json *map = NULL;
+    bool good = parse(files->tokenizer_config, "tokenizer_config.json", &config, e) &&
+                parse(files->special_tokens_map, "special_tokens_map.json", &map, e) &&
+                load(t, files, config, map, e) && finish(t, config, map, e);
+    if (!good) {
         tokenizer_free(t);
         t = NULL;
     }
-    json_free(p.tokenizer);
-    json_free(p.vocab);
-    json_free(p.config);
-    json_free(p.map);
+    json_free(config);
+    json_free(map);
     return t;
 }
 

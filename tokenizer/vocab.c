@@ -59,12 +59,35 @@ static struct vocab_slot *slot_of(const struct vocab *v, uint32_t hash, const ch
     }
 }
 
+int32_t vocab_find_hashed(const struct vocab *v, uint64_t hash, const char *text, size_t n)
+{
+    return v->n_slots ? slot_of(v, (uint32_t)hash, text, n)->id : -1;
+}
+
 int32_t vocab_find(const struct vocab *v, const char *text, size_t n)
 {
-    if (!v->n_slots) {
-        return -1;
+    return vocab_find_hashed(v, hash_bytes(text, n), text, n);
+}
+
+void vocab_prefetch_slot(const struct vocab *v, uint64_t hash)
+{
+    if (v->n_slots) {
+        __builtin_prefetch(&v->slot[(uint32_t)hash & (v->n_slots - 1)]);
     }
-    return slot_of(v, (uint32_t)hash_bytes(text, n), text, n)->id;
+}
+
+void vocab_prefetch_piece(const struct vocab *v, uint64_t hash)
+{
+    int32_t id = v->n_slots ? v->slot[(uint32_t)hash & (v->n_slots - 1)].id : -1;
+    if (id >= 0) {
+        __builtin_prefetch(&v->piece[id]);
+    }
+}
+
+bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n)
+{
+    return id >= 0 && id < v->n_ids && v->piece[id].data && v->piece[id].size == n &&
+           memcmp(v->piece[id].data, text, n) == 0;
 }
 
 /* Keeps the table at most half full. */
@@ -116,31 +139,47 @@ static bool grow_ids(struct vocab *v, int32_t id)
     return true;
 }
 
-bool vocab_add(struct vocab *v, const char *text, size_t n, int64_t id, struct err *e)
+/* For "%.*s" of a sentence. */
+static int shown(size_t n)
 {
-    if (id < 0 || id >= VOCAB_MAX_IDS) {
-        return err_set(e, ERR_LOAD, "token \"%.40s\" has the id %lld, which is not within 0 .. %d",
-                       text, (long long)id, VOCAB_MAX_IDS - 1);
+    return n > 40 ? 40 : (int)n;
+}
+
+static bool check_id(struct bytes spelling, double id, struct err *e)
+{
+    return (id >= 0 && id < VOCAB_MAX_IDS && id == (double)(int32_t)id) ||
+           err_set(e, ERR_LOAD, "token \"%.*s\" has the id %g, not a whole number within 0 .. %d",
+                   shown(spelling.size), (const char *)spelling.data, id, VOCAB_MAX_IDS - 1);
+}
+
+bool vocab_add(struct vocab *v, struct bytes spelling, double number, struct err *e)
+{
+    if (!check_id(spelling, number, e)) {
+        return false;
     }
-    if (!grow_slots(v) || !grow_ids(v, (int32_t)id)) {
+    const char *text = (const char *)spelling.data;
+    size_t n = spelling.size;
+    int32_t id = (int32_t)number;
+    if (!grow_slots(v) || !grow_ids(v, id)) {
         return err_no_memory(e);
     }
     uint32_t hash = (uint32_t)hash_bytes(text, n);
     struct vocab_slot *s = slot_of(v, hash, text, n);
     if (s->id >= 0) {
-        return s->id == id || err_set(e, ERR_LOAD, "token \"%.40s\" has two ids, %d and %lld", text,
-                                      s->id, (long long)id);
+        return s->id == id || err_set(e, ERR_LOAD, "token \"%.*s\" has two ids, %d and %d",
+                                      shown(n), text, s->id, id);
     }
-    if (v->piece[id].data) {
-        return err_set(e, ERR_LOAD, "id %lld has two tokens, \"%.40s\" and \"%.40s\"",
-                       (long long)id, (const char *)v->piece[id].data, text);
+    struct bytes *piece = &v->piece[id];
+    if (piece->data) {
+        return err_set(e, ERR_LOAD, "id %d has two tokens, \"%.*s\" and \"%.*s\"", id,
+                       shown(piece->size), (const char *)piece->data, shown(n), text);
     }
     char *copy = arena_text(&v->text, text, n);
     if (!copy) {
         return err_no_memory(e);
     }
-    v->piece[id] = (struct bytes){(const unsigned char *)copy, n};
-    *s = (struct vocab_slot){hash, (int32_t)id};
+    *piece = (struct bytes){(const unsigned char *)copy, n};
+    *s = (struct vocab_slot){hash, id};
     v->n++;
     return true;
 }

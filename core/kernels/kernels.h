@@ -58,7 +58,8 @@ struct kernels {
     /* EXACT. n stored weights -> f32. */
     void (*to_f32[N_WEIGHT_TYPES])(float *out, const void *in, size_t n);
 
-    /* ORDER. RMSNorm, Zhang and Sennrich 2019: out = x / sqrt(mean(x^2) + eps) * weight. */
+    /* ORDER. RMSNorm, Zhang and Sennrich 2019: out = x / sqrt(mean(x^2) + eps) * weight. In both
+     * norms out may be x, and n is at least 1. */
     void (*norm_rms)(float *out, const float *x, const float *weight, size_t n, float eps);
 
     /* ORDER. LayerNorm, Ba et al. 2016: out = (x - mean) / sqrt(var + eps) * weight + bias. bias

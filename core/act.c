@@ -9,10 +9,10 @@
 static const struct {
     const char *name;
     enum act act;
-} act_names[] = {{"silu", ACT_SILU},          {"swish", ACT_SILU},
-                 {"gelu", ACT_GELU},          {"gelu_new", ACT_GELU_TANH},
-                 {"relu", ACT_RELU},          {"gelu_pytorch_tanh", ACT_GELU_TANH},
-                 {"gelu_fast", ACT_GELU_TANH}};
+} act_names[] = {{"silu", ACT_SILU},           {"swish", ACT_SILU},
+                 {"gelu", ACT_GELU},           {"gelu_new", ACT_GELU_TANH},
+                 {"relu", ACT_RELU},           {"gelu_pytorch_tanh", ACT_GELU_TANH},
+                 {"gelu_fast", ACT_GELU_TANH}, {"relu2", ACT_RELU2}};
 
 bool act_parse(const char *name, enum act *out)
 {
@@ -47,6 +47,10 @@ void act_apply(const struct kernels *kernels, enum act act, float *x, size_t n)
         break;
     case ACT_RELU:
         kernels->relu(x, n);
+        break;
+    case ACT_RELU2:
+        kernels->relu(x, n);
+        kernels->mul(x, x, n);
         break;
     }
 }

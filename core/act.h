@@ -10,7 +10,8 @@ enum act {
     ACT_SILU,      /* "silu", "swish" */
     ACT_GELU,      /* "gelu": the exact form with erf */
     ACT_GELU_TANH, /* "gelu_new", "gelu_pytorch_tanh", "gelu_fast" */
-    ACT_RELU       /* "relu" */
+    ACT_RELU,      /* "relu" */
+    ACT_RELU2      /* "relu2": relu(x)^2 */
 };
 
 /* The function of that name; false where there is none. */

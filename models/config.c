@@ -200,6 +200,17 @@ bool config_bool_or(struct config *c, const char *key, bool fallback)
     return json_bool(j, fallback);
 }
 
+role_set config_roles(struct config *c, const char *key, role_set roles, bool fallback)
+{
+    return config_bool_or(c, key, fallback) ? roles : 0;
+}
+
+void config_require_bool(struct config *c, const char *key, bool value)
+{
+    if (config_bool_or(c, key, value) != value)
+        config_fail(c, "\"%s\": %s is not supported", key, value ? "false" : "true");
+}
+
 enum act config_act_or(struct config *c, const char *key, enum act fallback)
 {
     const struct json *const j = config_any(c, key);

@@ -23,16 +23,17 @@ static void activate(struct worker *w, const struct pass *p)
     }
 }
 
-void ffn_run(struct worker *w, const struct pass *p, int layer)
+void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
+             enum linear_store store)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)p->spec->intermediate_size;
     if (p->spec->ffn == FFN_GATED)
-        linear_apply(w, &weights->gate, p->normed, hidden, n, p->gate, size, LINEAR_SET);
-    linear_apply(w, &weights->up, p->normed, hidden, n, p->up, size, LINEAR_SET);
+        linear_apply(w, &weights->gate, in, hidden, n, p->gate, size, LINEAR_SET);
+    linear_apply(w, &weights->up, in, hidden, n, p->up, size, LINEAR_SET);
     activate(w, p);
     worker_sync(w);
-    linear_apply(w, &weights->down, p->up, size, n, p->x, hidden, LINEAR_ADD);
+    linear_apply(w, &weights->down, p->up, size, n, out, hidden, store);
     worker_sync(w);
 }

@@ -60,7 +60,15 @@ static bool configure(struct model *m, const struct json *config, struct err *e)
     m->family = family_find(json_text(model_type, ""));
     if (!m->family)
         return unknown_family(json_text(model_type, ""), e);
+    m->spec = (struct model_spec){.embedding_scale = 1,
+                                  .residual_multiplier = 1,
+                                  .logit_scale = 1,
+                                  .alibi_scale = 1,
+                                  .alibi_bias_max = 8,
+                                  .qkv_groups = 1};
     m->family->configure(&c, &m->spec);
+    if (!m->spec.embedding_size)
+        m->spec.embedding_size = m->spec.hidden_size;
     config_check_unread(&c, m->family->model_type);
     return !c.failed;
 }

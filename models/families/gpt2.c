@@ -49,7 +49,7 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->norm = NORM_LAYER;
     spec->norm_eps = (float)config_positive_or(c, "layer_norm_epsilon", 1e-5);
     config_heads(c, spec, "n_head");
-    spec->qkv_bias = spec->attention_out_bias = spec->mlp_bias = true;
+    spec->biases = ROLES_ATTENTION | ROLES_FFN | ROLES_NORM;
     spec->ffn = FFN_PLAIN;
     spec->hidden_act = config_act_or(c, "activation_function", ACT_GELU_TANH);
     spec->intermediate_size = config_size_or(c, "n_inner", CONFIG_MAX_SIZE, 4 * spec->hidden_size);

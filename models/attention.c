@@ -55,6 +55,16 @@ static void prepare_head(const struct worker *w, const struct pass *p, int layer
         normalise_head(w, p, norm, head, x);
 }
 
+/* Queries of far positions are made larger in some models. */
+static void grow_query(const struct pass *p, int position, float *x)
+{
+    const struct model_spec *const spec = p->spec;
+    const int steps = position / max_int(1, spec->ropes[0].original_max_position_embeddings);
+    const float growth = (float)(1 + spec->query_growth * log(1 + steps));
+    for (int d = 0; d < spec->head_dim && growth != 1; d++)
+        x[d] *= growth;
+}
+
 /* Every head of every row: queries are made ready, keys too, and keys and values go into the cache.
  */
 static void prepare_heads(struct worker *w, const struct pass *p, int layer)
@@ -68,8 +78,9 @@ static void prepare_heads(struct worker *w, const struct pass *p, int layer)
     for (size_t unit = begin; unit < end; unit++) {
         const size_t i = unit / (n_heads + n_kv_heads), head = unit % (n_heads + n_kv_heads);
         if (head < n_heads) {
-            prepare_head(w, p, layer, &weights->query_norm, i, head,
-                         p->query + (i * n_heads + head) * head_dim);
+            float *const query = p->query + (i * n_heads + head) * head_dim;
+            prepare_head(w, p, layer, &weights->query_norm, i, head, query);
+            grow_query(p, p->positions[i], query);
         } else {
             const size_t kv_head = head - n_heads, at = (i * n_kv_heads + kv_head) * head_dim;
             prepare_head(w, p, layer, &weights->key_norm, i, kv_head, p->key + at);

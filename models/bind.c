@@ -19,6 +19,8 @@ struct binder {
     struct arena *arena;
     struct weights *weights;
     struct bind_totals *totals;
+    const char
+        *nest;     /* in front of everything where a multimodal checkpoint holds the text model */
     bool *claimed; /* [n_tensors] */
     struct err *e;
 };
@@ -27,7 +29,7 @@ enum { NAME_SIZE = 256 };
 
 /* ---- roles ---- */
 
-enum role_kind { KIND_MATRIX, KIND_NORM };
+enum role_kind { KIND_MATRIX, KIND_NORM, KIND_NUMBER };
 
 /* Where a role's tensor is kept: for roles of a layer an offset in struct layer_weights, else in
  * struct weights. */
@@ -58,6 +60,8 @@ static const struct role_place {
     [ROLE_GATE] = {KIND_MATRIX, offsetof(struct layer_weights, gate)},
     [ROLE_UP] = {KIND_MATRIX, offsetof(struct layer_weights, up)},
     [ROLE_DOWN] = {KIND_MATRIX, offsetof(struct layer_weights, down)},
+    [ROLE_XIELU_P] = {KIND_NUMBER, offsetof(struct layer_weights, xielu_p)},
+    [ROLE_XIELU_N] = {KIND_NUMBER, offsetof(struct layer_weights, xielu_n)},
 };
 
 static bool is_per_layer(enum role role)
@@ -96,6 +100,9 @@ static bool is_wanted(const struct model_spec *spec, enum role role)
         return spec->qk_norm != QK_NORM_NONE;
     case ROLE_GATE:
         return spec->ffn == FFN_GATED;
+    case ROLE_XIELU_P:
+    case ROLE_XIELU_N:
+        return spec->hidden_act == ACT_XIELU;
     default:
         return true;
     }
@@ -173,20 +180,20 @@ struct numbers {
     int layer, head;
 };
 
-/* prefix, the stem with numbers in its holes, suffix. */
-static void make_name(char *out, const char *prefix, const char *stem, struct numbers at,
-                      const char *suffix)
+/* nest, prefix, the stem with numbers in its holes, suffix. */
+static void make_name(char *out, const char *nest, const char *prefix, const char *stem,
+                      struct numbers at, const char *suffix)
 {
     const char *const first = strstr(stem, "{}");
     const char *const second = first ? strstr(first + 2, "{}") : NULL;
     if (second)
-        snprintf(out, NAME_SIZE, "%s%.*s%d%.*s%d%s%s", prefix, (int)(first - stem), stem, at.layer,
-                 (int)(second - first - 2), first + 2, at.head, second + 2, suffix);
+        snprintf(out, NAME_SIZE, "%s%s%.*s%d%.*s%d%s%s", nest, prefix, (int)(first - stem), stem,
+                 at.layer, (int)(second - first - 2), first + 2, at.head, second + 2, suffix);
     else if (first)
-        snprintf(out, NAME_SIZE, "%s%.*s%d%s%s", prefix, (int)(first - stem), stem, at.layer,
-                 first + 2, suffix);
+        snprintf(out, NAME_SIZE, "%s%s%.*s%d%s%s", nest, prefix, (int)(first - stem), stem,
+                 at.layer, first + 2, suffix);
     else
-        snprintf(out, NAME_SIZE, "%s%s%s", prefix, stem, suffix);
+        snprintf(out, NAME_SIZE, "%s%s%s%s", nest, prefix, stem, suffix);
 }
 
 static bool counts_heads(const char *stem)
@@ -205,28 +212,44 @@ static void claim(struct binder *b, const struct tensor *t)
     b->totals->n_bytes += t->n_bytes;
 }
 
-/* With the family's prefix or without: both are in use. NULL where there is neither. */
+/* With the family's prefix, with its last part only, or without: all are in use. NULL where there
+ * is none. */
+static const struct tensor *look_up(const struct binder *b, const char *stem, struct numbers at,
+                                    const char *suffix)
+{
+    char name[NAME_SIZE];
+    for (const char *prefix = b->family->prefix;; prefix = strchr(prefix, '.') + 1) {
+        make_name(name, b->nest, prefix, stem, at, suffix);
+        const struct tensor *const t = checkpoint_tensor(b->checkpoint, name);
+        if (t || !*prefix)
+            return t;
+    }
+}
+
 static const struct tensor *find(struct binder *b, const char *stem, struct numbers at,
                                  const char *suffix)
 {
-    char name[NAME_SIZE];
-    make_name(name, b->family->prefix, stem, at, suffix);
-    const struct tensor *t = checkpoint_tensor(b->checkpoint, name);
-    if (!t) {
-        make_name(name, "", stem, at, suffix);
-        t = checkpoint_tensor(b->checkpoint, name);
-    }
+    const struct tensor *const t = look_up(b, stem, at, suffix);
     if (t)
         claim(b, t);
     return t;
+}
+
+/* The head stands outside the part of the model that the prefix names. */
+static const char *head_stem(const struct binder *b)
+{
+    const struct tensor_entry *entry = b->family->tensors;
+    while (entry->stem && entry->role != ROLE_HEAD)
+        entry++;
+    return entry->stem ? entry->stem : "";
 }
 
 static bool missing(struct binder *b, const char *stem, struct numbers at, const char *suffix,
                     const int64_t *shape, int n_dims)
 {
     char name[NAME_SIZE], shape_text[64];
-    const bool is_head = strcmp(stem, "lm_head") == 0;
-    make_name(name, is_head ? "" : b->family->prefix, stem, at, suffix);
+    const bool is_head = strcmp(stem, head_stem(b)) == 0;
+    make_name(name, b->nest, is_head ? "" : b->family->prefix, stem, at, suffix);
     return err_set(b->e, ERR_LOAD, "the tensor \"%s\" is missing; its shape would be %s", name,
                    tensor_shape_text(shape, n_dims, shape_text, sizeof shape_text));
 }
@@ -287,6 +310,12 @@ static bool read_norm(struct binder *b, const char *stem, int layer, const char 
     return true;
 }
 
+static float norm_eps(const struct model_spec *spec, enum role role)
+{
+    return role == ROLE_FINAL_NORM && spec->final_norm_eps > 0 ? spec->final_norm_eps
+                                                               : spec->norm_eps;
+}
+
 static bool bind_norm(struct binder *b, const struct tensor_entry *entry, int layer)
 {
     struct norm *const norm = role_target(b, entry->role, layer);
@@ -297,8 +326,11 @@ static bool bind_norm(struct binder *b, const struct tensor_entry *entry, int la
     float *const bias = has_bias(b->spec, entry->role) ? take_floats(b, count) : NULL;
     if (!weight || (!bias && has_bias(b->spec, entry->role)))
         return false;
-    *norm = (struct norm){
-        .type = b->spec->norm, .eps = b->spec->norm_eps, .n = n, .weight = weight, .bias = bias};
+    *norm = (struct norm){.type = b->spec->norm,
+                          .eps = norm_eps(b->spec, entry->role),
+                          .n = n,
+                          .weight = weight,
+                          .bias = bias};
     if (!b->spec->norm_plain && !read_norm(b, entry->stem, layer, ".weight", n_rows, n, weight))
         return false;
     for (size_t i = 0; i < count && (b->spec->norm_plus_one || b->spec->norm_plain); i++)
@@ -409,11 +441,33 @@ static bool bind_tied_head(struct binder *b, const struct tensor_entry *entry)
     return bias && read_tensor(b, entry->stem, (struct numbers){0, 0}, ".bias", shape, 1, bias);
 }
 
+static bool bind_number(struct binder *b, const struct tensor_entry *entry, int layer)
+{
+    const int64_t shape[] = {1};
+    return read_tensor(b, entry->stem, (struct numbers){layer, 0}, "", shape, 1,
+                       role_target(b, entry->role, layer));
+}
+
+/* True where the tensor is not there and another line of the table has one for the same role that
+ * is. */
+static bool has_other_name(const struct binder *b, const struct tensor_entry *entry, int layer)
+{
+    const struct numbers at = {layer, 0};
+    if (look_up(b, entry->stem, at, ".weight"))
+        return false;
+    for (const struct tensor_entry *other = b->family->tensors; other->stem; other++)
+        if (other != entry && other->role == entry->role && look_up(b, other->stem, at, ".weight"))
+            return true;
+    return false;
+}
+
 static bool bind_entries(struct binder *b, const struct tensor_entry *entries, int n_entries,
                          int layer)
 {
-    if (!is_wanted(b->spec, entries[0].role))
+    if (!is_wanted(b->spec, entries[0].role) || has_other_name(b, entries, layer))
         return true;
+    if (role_places[entries[0].role].kind == KIND_NUMBER)
+        return bind_number(b, entries, layer);
     if (entries[0].role == ROLE_HEAD && b->spec->tie_word_embeddings)
         return bind_tied_head(b, entries);
     if (role_places[entries[0].role].kind == KIND_NORM)
@@ -465,15 +519,30 @@ static bool matches(const char *pattern, const char *name)
     return n_digits > 0 && strcmp(name + n_before + n_digits, hole + 2) == 0;
 }
 
+/* True for `name` where it is stem and suffix behind any part of the prefix. */
+static bool is_named(const struct binder *b, const char *name, const char *stem, const char *suffix)
+{
+    char pattern[NAME_SIZE];
+    snprintf(pattern, sizeof pattern, "%s%s", stem, suffix);
+    for (const char *prefix = b->family->prefix;; prefix = strchr(prefix, '.') + 1) {
+        const size_t n = strlen(prefix);
+        if (strncmp(name, prefix, n) == 0 && matches(pattern, name + n))
+            return true;
+        if (!*prefix)
+            return false;
+    }
+}
+
 static bool is_ignored(const struct binder *b, const char *name)
 {
-    const size_t n_prefix = strlen(b->family->prefix);
-    if (strncmp(name, b->family->prefix, n_prefix) == 0)
-        name += n_prefix;
-    if (b->spec->tie_word_embeddings && strcmp(name, "lm_head.weight") == 0)
+    const size_t n_nest = strlen(b->nest);
+    if (strncmp(name, b->nest, n_nest) != 0)
+        return true; /* the parts of a multimodal model that are not text */
+    name += n_nest;
+    if (b->spec->tie_word_embeddings && is_named(b, name, head_stem(b), ".weight"))
         return true; /* a copy of the embedding, which is the one that counts */
     for (const char *const *pattern = b->family->ignored; pattern && *pattern; pattern++)
-        if (matches(*pattern, name))
+        if (is_named(b, name, *pattern, ""))
             return true;
     return false;
 }
@@ -492,11 +561,12 @@ static bool check_leftovers(const struct binder *b)
     return true;
 }
 
-bool bind_weights(const struct family *family, const struct model_spec *spec,
+bool bind_weights(const struct family *family, const char *nest, const struct model_spec *spec,
                   const struct checkpoint *checkpoint, struct arena *arena, struct weights *weights,
                   struct bind_totals *totals, struct err *e)
 {
     struct binder b = {.family = family,
+                       .nest = nest,
                        .spec = spec,
                        .checkpoint = checkpoint,
                        .arena = arena,
@@ -507,6 +577,10 @@ bool bind_weights(const struct family *family, const struct model_spec *spec,
     weights->layers = arena_array(arena, (size_t)spec->num_hidden_layers, sizeof *weights->layers);
     if (!b.claimed || !weights->layers)
         return err_no_memory(e);
-    return bind_table(&b) && check_leftovers(&b) &&
-           (spec->positions != POSITIONS_ALIBI || make_alibi(&b));
+    if (!bind_table(&b) || !check_leftovers(&b))
+        return false;
+    for (int i = 0; i < spec->num_hidden_layers; i++)
+        weights->layers[i].xielu =
+            act_xielu_from(weights->layers[i].xielu_p, weights->layers[i].xielu_n);
+    return (spec->positions != POSITIONS_ALIBI || make_alibi(&b));
 }

@@ -87,6 +87,17 @@ bool config_layers(struct config *c, struct model_spec *spec);
  * those from first_layer on. */
 void config_windows(struct config *c, struct model_spec *spec, int window, int first_layer);
 
+/* Gives a window to the layers that layer_types calls sliding_attention; without layer_types to all
+ * but every sliding_window_pattern-th. window and pattern: where the keys are absent (0: no
+ * window). */
+void config_window_pattern(struct config *c, struct model_spec *spec, int window, int pattern);
+
+/* A cap above zero; 0 where the key is null, the fallback where it is absent. */
+float config_softcap(struct config *c, const char *key, double fallback);
+
+/* Marks keys as read that this family's originals do not use either; the list ends with NULL. */
+void config_skip(struct config *c, const char *const *keys);
+
 /* null, false, 0, "", [] and {}. */
 bool config_says_nothing(const struct json *j);
 

@@ -73,6 +73,8 @@ static const char *const rope_keys[] = {
     "low_freq_factor",
     "high_freq_factor",
     "alpha",
+    "llama_4_scaling_beta",
+    "max_position_embeddings",
     "partial_rotary_factor",
     "mscale",
     "short_factor",
@@ -177,7 +179,9 @@ struct rope config_rope(struct config *c, const struct model_spec *spec,
 {
     const struct json *const old = config_any(c, "rope_scaling");
     const struct json *const new = config_any(c, "rope_parameters");
-    const struct json *const scaling = new ? new : old;
+    const struct json *scaling = new ? new : old;
+    if (json_get(scaling, "full_attention")) /* one for each type of layer */
+        scaling = json_get(scaling, "full_attention");
     if (scaling && json_type(scaling) != JSON_OBJECT)
         config_fail(c, "\"%s\" must be an object, not %s", new ? "rope_parameters" : "rope_scaling",
                     json_type_name(json_type(scaling)));

@@ -108,7 +108,7 @@ static float *transform(struct worker *w, const struct pass *p, const float *row
     worker_share(w, n_rows, 1, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         float *const row = p->normed + i * hidden;
-        act_apply(w->kernels, p->spec->hidden_act, row, hidden);
+        act_apply(w->kernels, p->spec->hidden_act, NULL, row, hidden);
         norm_row(w->kernels, &p->weights->head_norm, row, row);
     }
     worker_sync(w);

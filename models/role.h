@@ -30,6 +30,8 @@ enum role {
     ROLE_GATE,                /* [intermediate_size, hidden_size] */
     ROLE_UP,                  /* the same */
     ROLE_DOWN,                /* [hidden_size, intermediate_size] */
+    ROLE_XIELU_P,             /* [1] */
+    ROLE_XIELU_N,             /* [1] */
     ROLE_COUNT
 };
 

@@ -77,6 +77,7 @@ struct model_spec {
     /* norms */
     enum norm_type norm;        /* gpt2: constant */
     float norm_eps;             /* llama: rms_norm_eps, gpt2: layer_norm_epsilon */
+    float final_norm_eps;       /* ctrl: layer_norm_epsilon, else norm_eps */
     bool norm_plus_one;         /* gemma: constant; weights are stored minus one */
     bool norm_plain;            /* olmo: constant; no weights at all */
     enum norm_place norm_place; /* olmo2: constant */
@@ -88,9 +89,11 @@ struct model_spec {
     int num_attention_heads;   /* llama: num_attention_heads, gpt2: n_head */
     int num_key_value_heads;   /* llama: num_key_value_heads */
     int head_dim;              /* llama: head_dim, else hidden_size / num_attention_heads */
-    int qkv_groups; /* gpt_neox: num_attention_heads; a fused q, k, v is cut into so many groups
-                       of [q k v], else one */
-    float clip_qkv; /* olmo: clip_qkv; 0: none */
+    int qkv_groups;     /* gpt_neox: num_attention_heads; a fused q, k, v is cut into so many groups
+                           of [q k v], else one */
+    float clip_qkv;     /* olmo: clip_qkv; 0: none */
+    float query_growth; /* ministral3: llama_4_scaling_beta; queries times 1 + it * log(1 + floor(
+                           position / original_max_position_embeddings)) */
     enum qk_norm qk_norm;         /* qwen3: constant */
     bool qk_norm_after_rope;      /* hunyuan_v1_dense: constant */
     float attn_logit_softcapping; /* gemma2: attn_logit_softcapping; 0: none */

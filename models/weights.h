@@ -5,6 +5,7 @@
 #ifndef MODELS_WEIGHTS_H
 #define MODELS_WEIGHTS_H
 
+#include "core/act.h"
 #include "core/linear.h"
 #include "core/norm.h"
 #include "models/role.h"
@@ -33,6 +34,8 @@ struct layer_weights {
     struct norm attention_norm, attention_post_norm, query_norm, key_norm, ffn_norm, ffn_post_norm;
     struct linear query, key, value, attention_out;
     struct linear gate, up, down;
+    float xielu_p, xielu_n; /* as stored */
+    struct act_xielu xielu;
 };
 
 struct weights {

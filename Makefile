@@ -60,7 +60,7 @@ DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(FUZZ_BIN:=.d)
 all: $(TGEN) ## builds the program
 
 test: $(TGEN) $(TEST_BIN) $(FUZZ_BIN) ## builds and runs every test (needs libcmocka-dev)
-	$(Q)TGEN=./$(TGEN) BUILD=$(B) tests/run.sh
+	$(Q)TGEN=$(TGEN) BUILD=$(B) tests/run.sh
 
 lint: ## checks who includes whom, the format and what clang-tidy says
 	$(Q)tests/lint.sh
@@ -89,6 +89,11 @@ $(TEST_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
 	$(call say,TEST,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS) -lcmocka
+
+# Without a fuzzer: replay.c feeds the targets their corpora. tests/fuzz/README.md says how to fuzz.
+$(FUZZ_BIN): $(B)/%: %.c $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(B)/flags
+	$(call say,FUZZ,$<)
+	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(TGEN_LDLIBS)
 
 # ---- installing ------------------------------------------------------------------------------------------------
 

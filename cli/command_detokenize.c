@@ -17,8 +17,8 @@
 struct detokenizer {
     const struct tokenizer *tokenizer;
     struct decoder *decoder;
-    struct ids ids;   /* of one read */
-    struct text text; /* that they make: one write, not one for each */
+    struct ids ids;     /* of one read */
+    struct buffer text; /* that they make: one write, not one for each */
     struct stream stream;
 };
 
@@ -37,18 +37,18 @@ static bool put_ids(struct detokenizer *d, const char *digits, size_t n, struct 
     d->text.n = 0;
     for (size_t i = 0; i < d->ids.n; i++) {
         const struct bytes bytes = decoder_next(d->decoder, d->ids.id[i]);
-        text_add(&d->text, (const char *)bytes.data, bytes.size);
+        buffer_add(&d->text, (const char *)bytes.data, bytes.size);
     }
-    return text_ok(&d->text, e) && stream_put(&d->stream, d->text.data, d->text.n, e);
+    return buffer_ok(&d->text, e) && stream_put(&d->stream, d->text.data, d->text.n, e);
 }
 
 static bool put_words(struct detokenizer *d, const struct options *o, struct err *e)
 {
-    struct text digits = {0};
+    struct buffer digits = {0};
     for (size_t i = 0; i < o->n_words; i++)
-        text_addf(&digits, "%s ", o->words[i]);
-    const bool ok = text_ok(&digits, e) && put_ids(d, digits.data, digits.n, e);
-    text_free(&digits);
+        buffer_addf(&digits, "%s ", o->words[i]);
+    const bool ok = buffer_ok(&digits, e) && put_ids(d, digits.data, digits.n, e);
+    buffer_free(&digits);
     return ok;
 }
 
@@ -73,7 +73,9 @@ static bool put_input(struct detokenizer *d, int fd, const char *name, struct er
             return err_set(e, ERR_RUNTIME, "cannot read %s: %s", name, strerror(errno));
         n += (size_t)got;
         const bool last = got == 0;
-        const size_t whole = last || n == sizeof digits ? n : whole_ids(digits, n);
+        size_t whole = last ? n : whole_ids(digits, n);
+        if (whole == 0 && n == sizeof digits)
+            whole = n; /* no id is that long, and put_ids will say so */
         if (!put_ids(d, digits, whole, e))
             return false;
         n -= whole;
@@ -97,15 +99,15 @@ static bool put_all(struct detokenizer *d, const struct options *o, struct err *
     return ok;
 }
 
-static bool print_json(const struct text *text, struct err *e)
+static bool print_json(const struct buffer *text, struct err *e)
 {
-    struct text out = {0};
+    struct buffer out = {0};
     json_out_open(&out, NULL, '{');
     json_out_text(&out, "text", text->data, text->n);
     json_out_close(&out, '}');
-    text_add_string(&out, "\n");
+    buffer_add_string(&out, "\n");
     const bool ok = stream_print(&out, e);
-    text_free(&out);
+    buffer_free(&out);
     return ok;
 }
 
@@ -119,7 +121,7 @@ bool command_detokenize(const struct options *o, struct err *e)
 
     struct loaded l = {.checkpoint = NULL};
     struct detokenizer d = {.stream = {.fd = o->json ? STREAM_COLLECT : STREAM_STDOUT}};
-    bool ok = load_checkpoint(&l, o, e) && load_tokenizer(&l, e);
+    bool ok = load_checkpoint(&l, o, e) && load_tokenizer(&l, true, e);
     if (ok) {
         d.tokenizer = l.tokenizer;
         d.decoder = decoder_new(l.tokenizer, o->special, e);
@@ -128,7 +130,7 @@ bool command_detokenize(const struct options *o, struct err *e)
     }
     decoder_free(d.decoder);
     stream_free(&d.stream);
-    text_free(&d.text);
+    buffer_free(&d.text);
     ids_free(&d.ids);
     load_free(&l);
     return ok;

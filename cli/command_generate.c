@@ -138,7 +138,7 @@ static bool tell_prompt(struct generation *g, struct err *e)
 static bool read_prompt(struct generation *g, const float **logits, struct err *e)
 {
     struct run *r = &g->run;
-    struct terminal_progress progress = terminal_progress_begin(r->o->quiet);
+    struct terminal_progress progress = run_begin_progress(r);
     const double began = terminal_clock();
     *logits = NULL;
     for (size_t at = 0, n; at < r->ids.n; at += n) {
@@ -232,7 +232,7 @@ static bool generate(struct generation *g, struct err *e)
 
 /* ---- after ----------------------------------------------------------------------------------- */
 
-static void write_timings(const struct run *r, struct text *out)
+static void write_timings(const struct run *r, struct buffer *out)
 {
     json_out_open(out, "timings", '{');
     json_out_number(out, "load_ms", r->load_seconds * 1e3);
@@ -245,7 +245,7 @@ static void write_timings(const struct run *r, struct text *out)
 
 static bool print_json(const struct generation *g, struct err *e)
 {
-    struct text out = {0};
+    struct buffer out = {0};
     json_out_open(&out, NULL, '{');
     json_out_string(&out, "model", checkpoint_dir(g->run.loaded.checkpoint));
     json_out_unsigned(&out, "prompt_tokens", g->run.ids.n);
@@ -261,9 +261,9 @@ static bool print_json(const struct generation *g, struct err *e)
     json_out_unsigned(&out, "seed", g->sampling.seed);
     write_timings(&g->run, &out);
     json_out_close(&out, '}');
-    text_add_string(&out, "\n");
+    buffer_add_string(&out, "\n");
     const bool ok = stream_print(&out, e);
-    text_free(&out);
+    buffer_free(&out);
     return ok;
 }
 

@@ -39,11 +39,11 @@ static void number_text(double number, char out[32])
 /* The size of a file of the directory, links followed; false for what is no file. */
 static bool file_size(const char *dir, const char *name, size_t *size)
 {
-    struct text path = {0};
+    struct buffer path = {0};
     struct stat st;
-    text_addf(&path, "%s/%s", dir, name);
+    buffer_addf(&path, "%s/%s", dir, name);
     const bool ok = !path.failed && stat(path.data, &st) == 0 && S_ISREG(st.st_mode);
-    text_free(&path);
+    buffer_free(&path);
     if (ok)
         *size = (size_t)st.st_size;
     return ok;
@@ -78,18 +78,18 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static void add_row(struct text *t, const char *key, const char *value)
+static void add_row(struct buffer *t, const char *key, const char *value)
 {
-    text_addf(t, "%-34s%s\n", key, value);
+    buffer_addf(t, "%-34s%s\n", key, value);
 }
 
-static void add_bytes_row(struct text *t, const char *key, size_t n)
+static void add_bytes_row(struct buffer *t, const char *key, size_t n)
 {
     char value[32];
     add_row(t, key, terminal_bytes(n, value, sizeof value));
 }
 
-static void add_facts(struct text *t, const struct card *card)
+static void add_facts(struct buffer *t, const struct card *card)
 {
     for (int i = 0; i < card->n_facts; i++) {
         const struct model_fact *fact = &card->facts[i];
@@ -105,7 +105,7 @@ static void add_facts(struct text *t, const struct card *card)
 }
 
 /* A name out of the directory without what could steer a terminal. */
-static void add_file_row(struct text *t, const char *name, size_t size)
+static void add_file_row(struct buffer *t, const char *name, size_t size)
 {
     char plain[256];
     size_t n = 0;
@@ -117,11 +117,11 @@ static void add_file_row(struct text *t, const char *name, size_t size)
     add_bytes_row(t, label, size);
 }
 
-static void write_table(const struct card *card, struct text *t)
+static void write_table(const struct card *card, struct buffer *t)
 {
-    text_addf(t, "%s\n\n", card->dir);
+    buffer_addf(t, "%s\n\n", card->dir);
     add_facts(t, card);
-    text_addf(t, "\n%zu tensors\n", card->n_tensors);
+    buffer_addf(t, "\n%zu tensors\n", card->n_tensors);
     for (size_t i = 0; i < DTYPE_COUNT; i++) {
         char label[32], value[32], size[32];
         if (card->dtypes[i].n_tensors == 0)
@@ -131,14 +131,14 @@ static void write_table(const struct card *card, struct text *t)
                  terminal_bytes(card->dtypes[i].n_bytes, size, sizeof size));
         add_row(t, label, value);
     }
-    text_add_string(t, "\nfiles\n");
+    buffer_add_string(t, "\nfiles\n");
     for (int i = 0; i < card->n_entries; i++) {
         size_t size;
         if (file_size(card->dir, card->entries[i]->d_name, &size))
             add_file_row(t, card->entries[i]->d_name, size);
     }
-    text_addf(t, "\nmemory for a context of %d tokens, besides the mapped files\n",
-              card->n_context);
+    buffer_addf(t, "\nmemory for a context of %d tokens, besides the mapped files\n",
+                card->n_context);
     add_bytes_row(t, "  KV cache", card->memory.kv);
     add_bytes_row(t, "  scratch", card->memory.scratch);
     add_bytes_row(t, "  logits", card->memory.logits);
@@ -146,7 +146,7 @@ static void write_table(const struct card *card, struct text *t)
 
 /* ---- for programs ---------------------------------------------------------------------------- */
 
-static void write_json_facts(const struct card *card, struct text *t)
+static void write_json_facts(const struct card *card, struct buffer *t)
 {
     for (int i = 0; i < card->n_facts; i++) {
         const struct model_fact *fact = &card->facts[i];
@@ -161,7 +161,7 @@ static void write_json_facts(const struct card *card, struct text *t)
     }
 }
 
-static void write_json_totals(const struct card *card, struct text *t)
+static void write_json_totals(const struct card *card, struct buffer *t)
 {
     json_out_unsigned(t, "n_tensors", card->n_tensors);
     json_out_open(t, "dtypes", '[');
@@ -188,7 +188,7 @@ static void write_json_totals(const struct card *card, struct text *t)
     json_out_close(t, ']');
 }
 
-static void write_json(const struct card *card, struct text *t)
+static void write_json(const struct card *card, struct buffer *t)
 {
     json_out_open(t, NULL, '{');
     json_out_string(t, "model", card->dir);
@@ -201,7 +201,7 @@ static void write_json(const struct card *card, struct text *t)
     json_out_unsigned(t, "logits_bytes", card->memory.logits);
     json_out_close(t, '}');
     json_out_close(t, '}');
-    text_add_string(t, "\n");
+    buffer_add_string(t, "\n");
 }
 
 bool command_inspect(const struct options *o, struct err *e)
@@ -210,7 +210,7 @@ bool command_inspect(const struct options *o, struct err *e)
         return err_set(e, ERR_USAGE, "tgen inspect takes no words; the model goes behind -m");
     struct loaded l = {.checkpoint = NULL};
     struct card card = {.n_entries = 0};
-    struct text out = {0};
+    struct buffer out = {0};
     bool ok = load_checkpoint(&l, o, e) && load_model(&l, o, e) && collect(o, &l, &card, e);
     if (ok) {
         if (o->json)
@@ -219,7 +219,7 @@ bool command_inspect(const struct options *o, struct err *e)
             write_table(&card, &out);
         ok = stream_print(&out, e);
     }
-    text_free(&out);
+    buffer_free(&out);
     for (int i = 0; i < card.n_entries; i++)
         free(card.entries[i]);
     free(card.entries);

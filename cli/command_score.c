@@ -81,7 +81,7 @@ static bool score_chunk(struct scoring *s, size_t begin, int n, struct err *e)
 
 static bool score(struct scoring *s, struct err *e)
 {
-    struct terminal_progress progress = terminal_progress_begin(s->run.o->quiet);
+    struct terminal_progress progress = run_begin_progress(&s->run);
     const double began = terminal_clock();
     const size_t n = s->run.ids.n;
     bool ok = true;
@@ -103,7 +103,7 @@ static double perplexity(const struct scoring *s)
     return s->run.ids.n > 1 ? exp(-s->total / (double)(s->run.ids.n - 1)) : NAN;
 }
 
-static void write_json(const struct scoring *s, struct decoder *decoder, struct text *out)
+static void write_json(const struct scoring *s, struct decoder *decoder, struct buffer *out)
 {
     json_out_open(out, NULL, '{');
     json_out_open(out, "tokens", '[');
@@ -125,36 +125,36 @@ static void write_json(const struct scoring *s, struct decoder *decoder, struct 
     json_out_number(out, "perplexity", perplexity(s));
     json_out_unsigned(out, "n_tokens", s->run.ids.n);
     json_out_close(out, '}');
-    text_add_string(out, "\n");
+    buffer_add_string(out, "\n");
 }
 
-static void write_table(const struct scoring *s, struct decoder *decoder, struct text *out)
+static void write_table(const struct scoring *s, struct decoder *decoder, struct buffer *out)
 {
-    text_add_string(out, "      id       logprob  text\n");
+    buffer_add_string(out, "      id       logprob  text\n");
     for (size_t i = 0; i < s->run.ids.n; i++) {
         const int32_t id = s->run.ids.id[i];
-        text_addf(out, "%8d", id);
+        buffer_addf(out, "%8d", id);
         if (i == 0)
-            text_addf(out, "%14s", "-");
+            buffer_addf(out, "%14s", "-");
         else
-            text_addf(out, "%14.6f", s->logprob[i]);
+            buffer_addf(out, "%14.6f", s->logprob[i]);
         if (decoder != NULL) {
             const struct bytes text = decoder_next(decoder, id);
-            text_add_string(out, "  ");
+            buffer_add_string(out, "  ");
             json_out_quoted(out, (const char *)text.data, text.size);
         }
-        text_add_string(out, "\n");
+        buffer_add_string(out, "\n");
     }
-    text_addf(out, "tokens %zu, total %.6f", s->run.ids.n, s->total);
+    buffer_addf(out, "tokens %zu, total %.6f", s->run.ids.n, s->total);
     if (s->run.ids.n > 1)
-        text_addf(out, ", perplexity %.6f", perplexity(s));
-    text_add_string(out, "\n");
+        buffer_addf(out, ", perplexity %.6f", perplexity(s));
+    buffer_add_string(out, "\n");
 }
 
 static bool print_scores(const struct scoring *s, struct err *e)
 {
     struct decoder *decoder = NULL;
-    struct text out = {0};
+    struct buffer out = {0};
     const struct tokenizer *tokenizer = s->run.loaded.tokenizer;
     if (tokenizer != NULL && (decoder = decoder_new(tokenizer, true, e)) == NULL)
         return false;
@@ -163,7 +163,7 @@ static bool print_scores(const struct scoring *s, struct err *e)
     else
         write_table(s, decoder, &out);
     const bool ok = stream_print(&out, e);
-    text_free(&out);
+    buffer_free(&out);
     decoder_free(decoder);
     return ok;
 }

@@ -8,75 +8,107 @@
 #include "cli/stream.h"
 #include "cli/terminal.h"
 
-static void write_json(const struct tokenizer *t, const struct ids *ids, struct text *out)
+struct tokens {
+    const struct tokenizer *tokenizer;
+    struct ids ids;
+    struct token_spans spans; /* of each id, for --json */
+};
+
+static void write_json_spans(const struct tokens *t, struct buffer *out)
+{
+    json_out_open(out, "offsets", '[');
+    for (size_t i = 0; i < t->spans.n; i++) {
+        json_out_open(out, NULL, '[');
+        json_out_unsigned(out, NULL, t->spans.at[i].start);
+        json_out_unsigned(out, NULL, t->spans.at[i].end);
+        json_out_close(out, ']');
+    }
+    json_out_close(out, ']');
+}
+
+static void write_json(const struct tokens *t, struct buffer *out)
 {
     json_out_open(out, NULL, '{');
     json_out_open(out, "ids", '[');
-    for (size_t i = 0; i < ids->n; i++)
-        json_out_unsigned(out, NULL, (uint64_t)ids->id[i]);
+    for (size_t i = 0; i < t->ids.n; i++)
+        json_out_unsigned(out, NULL, (uint64_t)t->ids.id[i]);
     json_out_close(out, ']');
     json_out_open(out, "pieces", '[');
-    for (size_t i = 0; i < ids->n; i++) {
-        const struct bytes piece = tokenizer_piece(t, ids->id[i]);
+    for (size_t i = 0; i < t->ids.n; i++) {
+        const struct bytes piece = tokenizer_piece(t->tokenizer, t->ids.id[i]);
         json_out_text(out, NULL, (const char *)piece.data, piece.size);
     }
     json_out_close(out, ']');
-    json_out_unsigned(out, "n_tokens", ids->n);
+    write_json_spans(t, out);
+    json_out_unsigned(out, "n_tokens", t->ids.n);
     json_out_close(out, '}');
-    text_add_string(out, "\n");
+    buffer_add_string(out, "\n");
 }
 
-/* Each piece as the vocabulary spells it, so that spaces and bytes can be seen. A space stands
- * between two; where there is colour, every second one is coloured besides. */
-static void write_pieces(const struct tokenizer *t, const struct ids *ids, struct text *out)
+/* A piece as the vocabulary spells it. Few vocabularies spell control characters as they are; here
+ * they would break the line, or steer the terminal. */
+static void write_piece(struct bytes piece, struct buffer *out)
 {
-    const bool coloured = terminal_has_colour(STREAM_STDOUT);
-    for (size_t i = 0; i < ids->n; i++) {
-        const struct bytes piece = tokenizer_piece(t, ids->id[i]);
-        text_add_string(out, i == 0 ? "" : " ");
-        text_add_string(out, coloured && i % 2 == 1 ? "\033[36m" : "");
-        text_add(out, (const char *)piece.data, piece.size);
-        text_add_string(out, coloured && i % 2 == 1 ? "\033[0m" : "");
+    for (size_t i = 0; i < piece.size; i++) {
+        if (piece.data[i] < 0x20 || piece.data[i] == 0x7f)
+            buffer_addf(out, "\\x%02x", piece.data[i]);
+        else
+            buffer_add(out, (const char *)piece.data + i, 1);
     }
-    text_add_string(out, "\n");
 }
 
-static void write_ids(const struct ids *ids, struct text *out)
+/* A space stands between two pieces; where there is colour, every second one is coloured besides.
+ */
+static void write_pieces(const struct tokens *t, struct buffer *out)
 {
-    for (size_t i = 0; i < ids->n; i++)
-        text_addf(out, "%s%d", i == 0 ? "" : " ", ids->id[i]);
-    text_add_string(out, "\n");
+    const bool has_colour = terminal_has_colour(STREAM_STDOUT);
+    for (size_t i = 0; i < t->ids.n; i++) {
+        const bool coloured = has_colour && i % 2 == 1;
+        buffer_add_string(out, i == 0 ? "" : " ");
+        buffer_add_string(out, coloured ? "\033[36m" : "");
+        write_piece(tokenizer_piece(t->tokenizer, t->ids.id[i]), out);
+        buffer_add_string(out, coloured ? "\033[0m" : "");
+    }
+    buffer_add_string(out, "\n");
 }
 
-static bool tokenize(const struct options *o, const struct text *text, struct loaded *l,
-                     struct ids *ids, struct err *e)
+static void write_ids(const struct tokens *t, struct buffer *out)
 {
-    return load_checkpoint(l, o, e) && load_tokenizer(l, e) &&
-           prompt_encode(o, l->tokenizer, text, ids, e);
+    for (size_t i = 0; i < t->ids.n; i++)
+        buffer_addf(out, "%s%d", i == 0 ? "" : " ", t->ids.id[i]);
+    buffer_add_string(out, "\n");
+}
+
+static bool print_tokens(const struct options *o, const struct tokens *t, struct err *e)
+{
+    struct buffer out = {0};
+    if (o->json)
+        write_json(t, &out);
+    else if (o->count)
+        buffer_addf(&out, "%zu\n", t->ids.n);
+    else if (o->pieces)
+        write_pieces(t, &out);
+    else
+        write_ids(t, &out);
+    const bool ok = stream_print(&out, e);
+    buffer_free(&out);
+    return ok;
 }
 
 bool command_tokenize(const struct options *o, struct err *e)
 {
-    struct text text = {0}, out = {0};
-    struct ids ids = {.n = 0};
+    struct buffer text = {0};
     struct loaded l = {.checkpoint = NULL};
+    struct tokens t = {.tokenizer = NULL};
     bool given;
     bool ok = prompt_read(o, &text, &given, e) && (given || help_no_prompt("tokenize", e)) &&
-              tokenize(o, &text, &l, &ids, e);
-    if (ok) {
-        if (o->json)
-            write_json(l.tokenizer, &ids, &out);
-        else if (o->count)
-            text_addf(&out, "%zu\n", ids.n);
-        else if (o->pieces)
-            write_pieces(l.tokenizer, &ids, &out);
-        else
-            write_ids(&ids, &out);
-        ok = stream_print(&out, e);
-    }
+              load_checkpoint(&l, o, e) && load_tokenizer(&l, true, e);
+    t.tokenizer = l.tokenizer;
+    ok = ok && prompt_encode(o, t.tokenizer, &text, &t.ids, o->json ? &t.spans : NULL, e) &&
+         print_tokens(o, &t, e);
+    token_spans_free(&t.spans);
+    ids_free(&t.ids);
     load_free(&l);
-    ids_free(&ids);
-    text_free(&out);
-    text_free(&text);
+    buffer_free(&text);
     return ok;
 }

@@ -11,7 +11,7 @@
 
 enum { COLUMN = 28, WIDTH = 80 };
 
-static void add_option(struct text *t, const struct option_spec *spec,
+static void add_option(struct buffer *t, const struct option_spec *spec,
                        const struct options *defaults)
 {
     char left[64], fallback[64];
@@ -19,24 +19,24 @@ static void add_option(struct text *t, const struct option_spec *spec,
     const int n = snprintf(left, sizeof left, "  %c%c%c --%s%s%s", spec->letter ? '-' : ' ',
                            spec->letter ? spec->letter : ' ', spec->letter ? ',' : ' ', spec->name,
                            has_value ? " " : "", has_value ? spec->metavar : "");
-    text_add_string(t, left);
+    buffer_add_string(t, left);
     if (n >= COLUMN)
-        text_addf(t, "\n%*s%s", COLUMN, "", spec->help);
+        buffer_addf(t, "\n%*s%s", COLUMN, "", spec->help);
     else
-        text_addf(t, "%*s%s", COLUMN - n, "", spec->help);
+        buffer_addf(t, "%*s%s", COLUMN - n, "", spec->help);
     options_default(spec, defaults, fallback, sizeof fallback);
     if (fallback[0] != '\0') {
         const size_t needed =
             COLUMN + strlen(spec->help) + strlen(fallback) + strlen(" (default )");
         if (needed > WIDTH)
-            text_addf(t, "\n%*s(default %s)", COLUMN, "", fallback);
+            buffer_addf(t, "\n%*s(default %s)", COLUMN, "", fallback);
         else
-            text_addf(t, " (default %s)", fallback);
+            buffer_addf(t, " (default %s)", fallback);
     }
-    text_add_string(t, "\n");
+    buffer_add_string(t, "\n");
 }
 
-static void add_options(struct text *t, unsigned command, const struct options *defaults)
+static void add_options(struct buffer *t, unsigned command, const struct options *defaults)
 {
     const char *group = "";
     for (size_t i = 0; i < OPTION_COUNT; i++) {
@@ -44,21 +44,21 @@ static void add_options(struct text *t, unsigned command, const struct options *
         if (!(spec->commands & command) || spec->group == NULL)
             continue;
         if (strcmp(spec->group, group) != 0)
-            text_addf(t, "\n%s:\n", spec->group);
+            buffer_addf(t, "\n%s:\n", spec->group);
         group = spec->group;
         add_option(t, spec, defaults);
     }
 }
 
-static void add_commands(struct text *t)
+static void add_commands(struct buffer *t)
 {
-    text_add_string(t, "\nCommands (tgen help COMMAND tells more):\n");
+    buffer_add_string(t, "\nCommands (tgen help COMMAND tells more):\n");
     for (const struct command *c = command_list; c->name != NULL; c++)
-        text_addf(t, "  tgen %-*s%s\n", COLUMN - 7, c->name, c->summary);
-    text_add_string(t,
-                    "\nThe prompt comes from FILE, from standard input and from the words of the\n"
-                    "command line, in this order. One that is the name of a command goes behind\n"
-                    "-p or --.\n");
+        buffer_addf(t, "  tgen %-*s%s\n", COLUMN - 7, c->name, c->summary);
+    buffer_add_string(
+        t, "\nThe prompt comes from FILE, from standard input and from the words of the\n"
+           "command line, in this order. One that is the name of a command goes behind\n"
+           "-p or --.\n");
 }
 
 bool help_print(const struct command *c, struct err *e)
@@ -66,19 +66,19 @@ bool help_print(const struct command *c, struct err *e)
     struct options defaults;
     if (!options_init(&defaults, 0, e))
         return false;
-    struct text t = {0};
+    struct buffer t = {0};
     const bool whole = c == command_list;
-    text_addf(&t, "usage: tgen %s%s[options]%s%s\n", whole ? "" : c->name, whole ? "" : " ",
-              c->words[0] != '\0' ? " " : "", c->words);
+    buffer_addf(&t, "usage: tgen %s%s[options]%s%s\n", whole ? "" : c->name, whole ? "" : " ",
+                c->words[0] != '\0' ? " " : "", c->words);
     if (whole)
-        text_add_string(&t, "Text from a language model.\n");
+        buffer_add_string(&t, "Text from a language model.\n");
     else
-        text_addf(&t, "%s: %s.\n", c->name, c->summary);
+        buffer_addf(&t, "%s: %s.\n", c->name, c->summary);
     if (whole)
         add_commands(&t);
     add_options(&t, c->bit, &defaults);
     const bool ok = stream_print(&t, e);
-    text_free(&t);
+    buffer_free(&t);
     options_free(&defaults);
     return ok;
 }

@@ -12,58 +12,58 @@
 
 #include "cli/utf8.h"
 
-void json_out_quoted(struct text *t, const char *text, size_t n)
+void json_out_quoted(struct buffer *t, const char *text, size_t n)
 {
-    text_add(t, "\"", 1);
+    buffer_add(t, "\"", 1);
     for (size_t i = 0, size; i < n; i += size) {
         const char c = text[i];
         const enum utf8_state state = utf8_next(text + i, n - i, &size);
         if (state != UTF8_WHOLE)
-            text_add_string(t, "\xEF\xBF\xBD");
+            buffer_add_string(t, "\xEF\xBF\xBD");
         else if (c == '"' || c == '\\')
-            text_addf(t, "\\%c", c);
+            buffer_addf(t, "\\%c", c);
         else if (c == '\n')
-            text_add_string(t, "\\n");
+            buffer_add_string(t, "\\n");
         else if (c == '\t')
-            text_add_string(t, "\\t");
+            buffer_add_string(t, "\\t");
         else if (c >= 0 && c < 0x20)
-            text_addf(t, "\\u%04x", (unsigned)c);
+            buffer_addf(t, "\\u%04x", (unsigned)c);
         else
-            text_add(t, text + i, size);
+            buffer_add(t, text + i, size);
     }
-    text_add(t, "\"", 1);
+    buffer_add(t, "\"", 1);
 }
 
 /* What stands before a value: the comma that separates it, and its name. */
-static void begin(struct text *t, const char *key)
+static void begin(struct buffer *t, const char *key)
 {
     const char last = t->n > 0 ? t->data[t->n - 1] : '[';
     if (last != '{' && last != '[')
-        text_add(t, ",", 1);
+        buffer_add(t, ",", 1);
     if (key != NULL) {
         json_out_quoted(t, key, strlen(key));
-        text_add(t, ":", 1);
+        buffer_add(t, ":", 1);
     }
 }
 
-void json_out_open(struct text *t, const char *key, char bracket)
+void json_out_open(struct buffer *t, const char *key, char bracket)
 {
     begin(t, key);
-    text_add(t, &bracket, 1);
+    buffer_add(t, &bracket, 1);
 }
 
-void json_out_close(struct text *t, char bracket)
+void json_out_close(struct buffer *t, char bracket)
 {
-    text_add(t, &bracket, 1);
+    buffer_add(t, &bracket, 1);
 }
 
-void json_out_text(struct text *t, const char *key, const char *text, size_t n)
+void json_out_text(struct buffer *t, const char *key, const char *text, size_t n)
 {
     begin(t, key);
     json_out_quoted(t, text, n);
 }
 
-void json_out_string(struct text *t, const char *key, const char *string)
+void json_out_string(struct buffer *t, const char *key, const char *string)
 {
     if (string == NULL)
         json_out_null(t, key);
@@ -71,25 +71,25 @@ void json_out_string(struct text *t, const char *key, const char *string)
         json_out_text(t, key, string, strlen(string));
 }
 
-void json_out_unsigned(struct text *t, const char *key, uint64_t value)
+void json_out_unsigned(struct buffer *t, const char *key, uint64_t value)
 {
     begin(t, key);
-    text_addf(t, "%" PRIu64, value);
+    buffer_addf(t, "%" PRIu64, value);
 }
 
-void json_out_bool(struct text *t, const char *key, bool value)
+void json_out_bool(struct buffer *t, const char *key, bool value)
 {
     begin(t, key);
-    text_add_string(t, value ? "true" : "false");
+    buffer_add_string(t, value ? "true" : "false");
 }
 
-void json_out_null(struct text *t, const char *key)
+void json_out_null(struct buffer *t, const char *key)
 {
     begin(t, key);
-    text_add_string(t, "null");
+    buffer_add_string(t, "null");
 }
 
-void json_out_number(struct text *t, const char *key, double value)
+void json_out_number(struct buffer *t, const char *key, double value)
 {
     if (!isfinite(value)) {
         json_out_null(t, key);
@@ -103,5 +103,5 @@ void json_out_number(struct text *t, const char *key, double value)
             break;
     }
     begin(t, key);
-    text_add_string(t, digits);
+    buffer_add_string(t, digits);
 }

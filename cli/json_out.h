@@ -5,22 +5,22 @@
 #ifndef CLI_JSON_OUT_H
 #define CLI_JSON_OUT_H
 
-#include "cli/text.h"
+#include "cli/buffer.h"
 
 /* `key` is the member's name inside an object and NULL inside an array or for the whole value.
  * Commas come by themselves. */
-void json_out_open(struct text *t, const char *key, char bracket); /* '{' or '[' */
-void json_out_close(struct text *t, char bracket);                 /* '}' or ']' */
-void json_out_text(struct text *t, const char *key, const char *text, size_t n);
-void json_out_string(struct text *t, const char *key, const char *string); /* NULL: null */
-void json_out_unsigned(struct text *t, const char *key, uint64_t value);
-void json_out_bool(struct text *t, const char *key, bool value);
-void json_out_null(struct text *t, const char *key);
+void json_out_open(struct buffer *t, const char *key, char bracket); /* '{' or '[' */
+void json_out_close(struct buffer *t, char bracket);                 /* '}' or ']' */
+void json_out_text(struct buffer *t, const char *key, const char *text, size_t n);
+void json_out_string(struct buffer *t, const char *key, const char *string); /* NULL: null */
+void json_out_unsigned(struct buffer *t, const char *key, uint64_t value);
+void json_out_bool(struct buffer *t, const char *key, bool value);
+void json_out_null(struct buffer *t, const char *key);
 
 /* text[0..n) in quotation marks and nothing else: what JSON and a table for people both print. */
-void json_out_quoted(struct text *t, const char *text, size_t n);
+void json_out_quoted(struct buffer *t, const char *text, size_t n);
 
 /* The shortest decimal that reads back as the same double. */
-void json_out_number(struct text *t, const char *key, double value);
+void json_out_number(struct buffer *t, const char *key, double value);
 
 #endif

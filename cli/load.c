@@ -28,14 +28,17 @@ static bool open_files(struct checkpoint *c, struct tokenizer_files *files, stru
            checkpoint_file(c, "merges.txt", &files->merges_txt, e);
 }
 
-bool load_tokenizer(struct loaded *l, struct err *e)
+bool load_tokenizer(struct loaded *l, bool needed, struct err *e)
 {
     struct tokenizer_files files = {.tokenizer_json = {.data = NULL}};
     if (!open_files(l->checkpoint, &files, e))
         return false;
     const char *dir = checkpoint_dir(l->checkpoint);
-    if (files.tokenizer_json.data == NULL &&
-        (files.vocab_json.data == NULL || files.merges_txt.data == NULL))
+    const bool found = files.tokenizer_json.data != NULL ||
+                       (files.vocab_json.data != NULL && files.merges_txt.data != NULL);
+    if (!found && !needed)
+        return true;
+    if (!found)
         return err_set(e, ERR_LOAD,
                        "%s: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt",
                        dir);

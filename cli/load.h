@@ -22,8 +22,9 @@ struct loaded {
 /* Finds the directory that -m (or its defaults) mean, and opens it. */
 bool load_checkpoint(struct loaded *l, const struct options *o, struct err *e);
 
-/* ERR_LOAD where the directory has no tokenizer, or one that cannot be used. */
-bool load_tokenizer(struct loaded *l, struct err *e);
+/* ERR_LOAD for a tokenizer that cannot be used, and where it is `needed` for none at all; otherwise
+ * l->tokenizer stays NULL then. */
+bool load_tokenizer(struct loaded *l, bool needed, struct err *e);
 
 /* Binds the model and starts the threads. */
 bool load_model(struct loaded *l, const struct options *o, struct err *e);

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/text.h"
+#include "cli/buffer.h"
 
 enum { LONGEST_COMMIT = 64 }; /* 40 hexadecimal digits today, 64 where git uses SHA-256 */
 
@@ -25,10 +25,10 @@ static bool is_directory(const char *path)
 }
 
 /* The text as a malloc'ed string; the caller's text is spent. */
-static char *finish(struct text *t, struct err *e)
+static char *finish(struct buffer *t, struct err *e)
 {
-    if (!text_ok(t, e)) {
-        text_free(t);
+    if (!buffer_ok(t, e)) {
+        buffer_free(t);
         return NULL;
     }
     return t->data;
@@ -41,18 +41,18 @@ static const char *environment(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-static void add_hub_cache(struct text *t)
+static void add_hub_cache(struct buffer *t)
 {
     const char *hub = environment("HF_HUB_CACHE"), *hf_home = environment("HF_HOME");
     const char *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
     if (hub != NULL)
-        text_add_string(t, hub);
+        buffer_add_string(t, hub);
     else if (hf_home != NULL)
-        text_addf(t, "%s/hub", hf_home);
+        buffer_addf(t, "%s/hub", hf_home);
     else if (xdg != NULL)
-        text_addf(t, "%s/huggingface/hub", xdg);
+        buffer_addf(t, "%s/huggingface/hub", xdg);
     else
-        text_addf(t, "%s/.cache/huggingface/hub", home != NULL ? home : "");
+        buffer_addf(t, "%s/.cache/huggingface/hub", home != NULL ? home : "");
 }
 
 /* How much of the text is a plain name of the characters that the Hub allows; 0 for one that begins
@@ -78,10 +78,10 @@ static bool is_repository(const char *name)
 /* The commit that refs/main names; false where the file is missing or names no plain folder. */
 static bool read_commit(const char *repository, char commit[LONGEST_COMMIT + 1])
 {
-    struct text path = {0};
-    text_addf(&path, "%s/refs/main", repository);
+    struct buffer path = {0};
+    buffer_addf(&path, "%s/refs/main", repository);
     FILE *file = path.failed ? NULL : fopen(path.data, "re");
-    text_free(&path);
+    buffer_free(&path);
     if (file == NULL)
         return false;
     const size_t n = fread(commit, 1, LONGEST_COMMIT, file);
@@ -94,18 +94,18 @@ static bool read_commit(const char *repository, char commit[LONGEST_COMMIT + 1])
 }
 
 /* The folder of the repository in the cache: CACHE/models--ORG--NAME. */
-static void add_repository(struct text *t, const char *name)
+static void add_repository(struct buffer *t, const char *name)
 {
     add_hub_cache(t);
-    text_add_string(t, "/models--");
+    buffer_add_string(t, "/models--");
     for (const char *c = name; *c != '\0'; c++)
-        text_add(t, *c == '/' ? "--" : c, *c == '/' ? 2 : 1);
+        buffer_add(t, *c == '/' ? "--" : c, *c == '/' ? 2 : 1);
 }
 
 /* Why there is no snapshot to use; `path` is the folder that ought to be there. */
 static void fail_in_cache(const char *name, const char *path, struct err *e)
 {
-    struct text cache = {0};
+    struct buffer cache = {0};
     add_hub_cache(&cache);
     if (is_directory(path))
         err_set(e, ERR_LOAD, "%s has no snapshot of its main branch; run: hf download %s", path,
@@ -115,25 +115,25 @@ static void fail_in_cache(const char *name, const char *path, struct err *e)
                 "%s is neither a directory here nor in the Hugging Face cache %s; "
                 "run: hf download %s",
                 name, cache.data != NULL ? cache.data : "", name);
-    text_free(&cache);
+    buffer_free(&cache);
 }
 
 static char *locate_in_cache(const char *name, struct err *e)
 {
-    struct text repository = {0}, snapshot = {0};
+    struct buffer repository = {0}, snapshot = {0};
     char commit[LONGEST_COMMIT + 1];
     add_repository(&repository, name);
-    if (!text_ok(&repository, e)) {
-        text_free(&repository);
+    if (!buffer_ok(&repository, e)) {
+        buffer_free(&repository);
         return NULL;
     }
     if (read_commit(repository.data, commit))
-        text_addf(&snapshot, "%s/snapshots/%s", repository.data, commit);
+        buffer_addf(&snapshot, "%s/snapshots/%s", repository.data, commit);
     if (snapshot.n == 0 || !is_directory(snapshot.data)) {
         fail_in_cache(name, repository.data, e);
-        text_free(&snapshot);
+        buffer_free(&snapshot);
     }
-    text_free(&repository);
+    buffer_free(&repository);
     return snapshot.data;
 }
 
@@ -153,13 +153,13 @@ static char *locate_named(const char *name, struct err *e)
                 strerror(reason));
         return NULL;
     }
-    struct text path = {0};
-    text_add_string(&path, name);
+    struct buffer path = {0};
+    buffer_add_string(&path, name);
     return finish(&path, e);
 }
 
 /* The directory that the running binary lies in, links resolved; empty where /proc is missing. */
-static void add_own_directory(struct text *t)
+static void add_own_directory(struct buffer *t)
 {
     char path[4096];
     const ssize_t n = readlink("/proc/self/exe", path, sizeof path);
@@ -168,23 +168,23 @@ static void add_own_directory(struct text *t)
     size_t length = (size_t)n;
     while (length > 1 && path[length - 1] != '/')
         length--;
-    text_add(t, path, length);
+    buffer_add(t, path, length);
 }
 
 static char *locate_bundled(struct err *e)
 {
     static const char *const places[] = {"models/tales", "../share/tgen/models/tales"};
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        struct text path = {0};
+        struct buffer path = {0};
         add_own_directory(&path);
-        text_add_string(&path, places[i]);
+        buffer_add_string(&path, places[i]);
         char *dir = !path.failed && is_directory(path.data) ? realpath(path.data, NULL) : NULL;
-        text_free(&path);
+        buffer_free(&path);
         if (dir != NULL)
             return dir;
     }
     err_set(e, ERR_LOAD,
-            "the bundled model is neither in %s nor in %s of the program's directory; "
+            "there is no bundled model at %s or %s beside the program; "
             "name a model with -m DIR or -m org/name",
             places[0], places[1]);
     return NULL;

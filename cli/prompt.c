@@ -9,28 +9,28 @@
 #include <unistd.h>
 
 /* Parts that are there stand with a newline between them. */
-static void separate(struct text *out)
+static void separate(struct buffer *out)
 {
     if (out->n > 0)
-        text_add(out, "\n", 1);
+        buffer_add(out, "\n", 1);
 }
 
-static bool read_file(const char *path, struct text *out, struct err *e)
+static bool read_file(const char *path, struct buffer *out, struct err *e)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_set(e, ERR_RUNTIME, "cannot read %s: %s", path, strerror(errno));
-    const bool ok = text_read(out, fd, path, e);
+    const bool ok = buffer_read(out, fd, path, e);
     close(fd);
     return ok;
 }
 
-static bool read_stdin(struct text *out, struct err *e)
+static bool read_stdin(struct buffer *out, struct err *e)
 {
     const size_t before = out->n;
     separate(out);
     const size_t begin = out->n;
-    if (!text_read(out, STDIN_FILENO, "standard input", e))
+    if (!buffer_read(out, STDIN_FILENO, "standard input", e))
         return false;
     if (out->n == begin)
         out->n = before;
@@ -44,7 +44,7 @@ static bool has_input(void)
     return flags != -1 && (flags & O_ACCMODE) != O_WRONLY && !isatty(STDIN_FILENO);
 }
 
-bool prompt_read(const struct options *o, struct text *out, bool *given, struct err *e)
+bool prompt_read(const struct options *o, struct buffer *out, bool *given, struct err *e)
 {
     const bool from_words = o->n_words > 0 || o->prompt != NULL;
     const bool from_file = o->file != NULL && strcmp(o->file, "-") != 0;
@@ -62,23 +62,27 @@ bool prompt_read(const struct options *o, struct text *out, bool *given, struct 
     if (from_words)
         separate(out);
     if (o->prompt != NULL)
-        text_add_string(out, o->prompt);
+        buffer_add_string(out, o->prompt);
     for (size_t i = 0; i < o->n_words; i++) {
         if (i > 0)
-            text_add(out, " ", 1);
-        text_add_string(out, o->words[i]);
+            buffer_add(out, " ", 1);
+        buffer_add_string(out, o->words[i]);
     }
-    return text_ok(out, e);
+    return buffer_ok(out, e);
 }
 
-bool prompt_encode(const struct options *o, const struct tokenizer *t, const struct text *text,
-                   struct ids *out, struct err *e)
+bool prompt_encode(const struct options *o, const struct tokenizer *t, const struct buffer *text,
+                   struct ids *out, struct token_spans *where, struct err *e)
 {
     const unsigned flags =
         (o->no_bos ? 0 : ENCODE_ADD_SPECIAL) | (o->special ? ENCODE_PARSE_SPECIAL : 0);
+    const char *bytes = text->n > 0 ? text->data : "";
     struct encoder *encoder = encoder_new(t, e);
-    const bool ok = encoder != NULL &&
-                    encoder_encode(encoder, text->n > 0 ? text->data : "", text->n, flags, out, e);
+    if (encoder == NULL)
+        return false;
+    const bool ok = where == NULL
+                        ? encoder_encode(encoder, bytes, text->n, flags, out, e)
+                        : encoder_encode_spans(encoder, bytes, text->n, flags, out, where, e);
     encoder_free(encoder);
     return ok;
 }

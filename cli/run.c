@@ -21,22 +21,20 @@ static bool read_prompt(struct run *r, const char *command, struct err *e)
     }
     if (o->n_words > 0 || o->prompt != NULL || o->file != NULL || o->wants_stdin)
         return err_set(e, ERR_USAGE, "the prompt is given twice: with --ids and as text");
-    return true;
+    return prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e);
 }
 
 static bool open_tokenizer(struct run *r, enum run_tokenizer tokenizer, struct err *e)
 {
     if (r->o->ids == NULL)
-        tokenizer = RUN_TOKENIZER_NEEDED;
-    if (tokenizer == RUN_TOKENIZER_UNUSED || load_tokenizer(&r->loaded, e))
+        return load_tokenizer(&r->loaded, true, e);
+    const bool needed = tokenizer == RUN_TOKENIZER_NEEDED;
+    if (tokenizer == RUN_TOKENIZER_UNUSED || load_tokenizer(&r->loaded, needed, e))
         return true;
-    if (r->o->ids == NULL)
-        return false;
-    if (tokenizer == RUN_TOKENIZER_NEEDED) {
-        const struct err why = *e;
+    const struct err why = *e;
+    if (needed)
         return err_set(e, why.code, "%s (--print-ids needs none)", why.text);
-    }
-    terminal_note(r->o->quiet, "no text: %s", e->text);
+    terminal_note(r->o->quiet, "no text: %s", why.text);
     *e = (struct err){.code = ERR_NONE};
     return true;
 }
@@ -44,9 +42,7 @@ static bool open_tokenizer(struct run *r, enum run_tokenizer tokenizer, struct e
 static bool make_ids(struct run *r, struct err *e)
 {
     const struct options *o = r->o;
-    const bool ok = o->ids != NULL ? prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e)
-                                   : prompt_encode(o, r->loaded.tokenizer, &r->prompt, &r->ids, e);
-    if (!ok)
+    if (o->ids == NULL && !prompt_encode(o, r->loaded.tokenizer, &r->prompt, &r->ids, NULL, e))
         return false;
     if (r->ids.n == 0)
         return err_set(e, ERR_USAGE, "the prompt is empty and %s",
@@ -99,6 +95,14 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
     return r->session != NULL;
 }
 
+struct terminal_progress run_begin_progress(const struct run *r)
+{
+    /* A parameter and a token are a multiplication and an addition, of which a core of today does
+     * some 10^10 a second. */
+    const double work = (double)model_info(r->loaded.model)->n_parameters * (double)r->ids.n;
+    return terminal_progress_begin(r->o->quiet, work > 2e9 * compute_n_threads(r->loaded.compute));
+}
+
 double run_rate(size_t n, double seconds)
 {
     return seconds > 0 ? (double)n / seconds : NAN;
@@ -128,6 +132,6 @@ void run_free(struct run *r)
 {
     session_free(r->session);
     ids_free(&r->ids);
-    text_free(&r->prompt);
+    buffer_free(&r->prompt);
     load_free(&r->loaded);
 }

@@ -7,7 +7,8 @@
 
 #include "cli/load.h"
 #include "cli/options.h"
-#include "cli/text.h"
+#include "cli/terminal.h"
+#include "cli/buffer.h"
 #include "models/session.h"
 
 /* Tokens of a prompt that go through the layers at once: enough to read each weight seldom, few
@@ -17,15 +18,15 @@ enum { RUN_BATCH = 256 };
 /* How much a run depends on a tokenizer. */
 enum run_tokenizer {
     RUN_TOKENIZER_UNUSED,
-    RUN_TOKENIZER_OPTIONAL, /* --ids: without one, there is no text and a note says so */
+    RUN_TOKENIZER_OPTIONAL, /* --ids: without one, there is no text */
     RUN_TOKENIZER_NEEDED
 };
 
 struct run {
     const struct options *o;
     struct loaded loaded;
-    struct text prompt; /* as it came; empty with --ids */
-    struct ids ids;     /* of the prompt; at least one */
+    struct buffer prompt; /* as it came; empty with --ids */
+    struct ids ids;       /* of the prompt; at least one */
     struct session *session;
     int n_context;
     double began; /* on terminal_clock, the prompt being read */
@@ -41,6 +42,9 @@ bool run_load(struct run *r, const struct options *o, const char *command,
 /* Opens the session for the prompt and n_more tokens, or as -c says, with room for n_rows rows of
  * logits. ERR_CONTEXT, with both numbers, where the prompt does not fit. */
 bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e);
+
+/* The progress line for reading the prompt. */
+struct terminal_progress run_begin_progress(const struct run *r);
 
 /* n tokens in that many seconds; no number where no time has passed. */
 double run_rate(size_t n, double seconds);

@@ -36,34 +36,34 @@ bool stream_write(int fd, const char *name, const void *data, size_t n, struct e
     return true;
 }
 
-bool stream_print(const struct text *t, struct err *e)
+bool stream_print(const struct buffer *t, struct err *e)
 {
-    return text_ok(t, e) && stream_write(STREAM_STDOUT, "standard output", t->data, t->n, e);
+    return buffer_ok(t, e) && stream_write(STREAM_STDOUT, "standard output", t->data, t->n, e);
 }
 
 /* The first n bytes of `ready` leave. */
 static bool leave(struct stream *s, size_t n, struct err *e)
 {
-    if (!text_ok(&s->ready, e) || !text_ok(&s->undecided, e))
+    if (!buffer_ok(&s->ready, e) || !buffer_ok(&s->undecided, e))
         return false;
     if (n == 0)
         return true;
-    s->last = s->ready.data[n - 1];
+    s->mid_line = s->ready.data[n - 1] != '\n';
     if (s->fd == STREAM_COLLECT) {
-        text_add(&s->collected, s->ready.data, n);
-        if (!text_ok(&s->collected, e))
+        buffer_add(&s->collected, s->ready.data, n);
+        if (!buffer_ok(&s->collected, e))
             return false;
     } else if (!stream_write(s->fd, "standard output", s->ready.data, n, e)) {
         return false;
     }
-    text_drop(&s->ready, n);
+    buffer_drop(&s->ready, n);
     return true;
 }
 
 /* How much of t is decided. With *found, the stop string that is complete first begins there (first
  * by its end, so that it does not matter how the text is cut into tokens); without, what follows
  * may be the beginning of one. */
-static size_t decide(const struct stream *s, const struct text *t, bool *found)
+static size_t decide(const struct stream *s, const struct buffer *t, bool *found)
 {
     size_t may_begin = t->n, begin = t->n, end = t->n + 1;
     for (size_t at = 0; at < t->n; at++) {
@@ -85,7 +85,7 @@ static size_t decide(const struct stream *s, const struct text *t, bool *found)
 
 bool stream_echo(struct stream *s, const char *data, size_t n, struct err *e)
 {
-    text_add(&s->ready, data, n);
+    buffer_add(&s->ready, data, n);
     return leave(s, utf8_whole(s->ready.data, s->ready.n), e);
 }
 
@@ -96,29 +96,29 @@ bool stream_put(struct stream *s, const char *data, size_t n, struct err *e)
     if (s->n_stops == 0)
         return stream_echo(s, data, n, e);
 
-    text_add(&s->undecided, data, n);
+    buffer_add(&s->undecided, data, n);
     const size_t decided = decide(s, &s->undecided, &s->stopped);
-    text_add(&s->ready, s->undecided.data, decided);
-    text_drop(&s->undecided, s->stopped ? s->undecided.n : decided);
+    buffer_add(&s->ready, s->undecided.data, decided);
+    buffer_drop(&s->undecided, s->stopped ? s->undecided.n : decided);
     return leave(s, utf8_whole(s->ready.data, s->ready.n), e);
 }
 
 bool stream_end(struct stream *s, bool keep_cut, struct err *e)
 {
-    text_add(&s->ready, s->undecided.data, s->undecided.n);
-    text_drop(&s->undecided, s->undecided.n);
+    buffer_add(&s->ready, s->undecided.data, s->undecided.n);
+    buffer_drop(&s->undecided, s->undecided.n);
     if (!leave(s, keep_cut ? s->ready.n : utf8_whole(s->ready.data, s->ready.n), e))
         return false;
-    if (s->fd != STREAM_COLLECT && s->last != '\n' && isatty(s->fd))
+    if (s->fd != STREAM_COLLECT && s->mid_line && isatty(s->fd))
         return stream_write(s->fd, "standard output", "\n", 1, e);
     return true;
 }
 
 void stream_free(struct stream *s)
 {
-    text_free(&s->undecided);
-    text_free(&s->ready);
-    text_free(&s->collected);
+    buffer_free(&s->undecided);
+    buffer_free(&s->ready);
+    buffer_free(&s->collected);
 }
 
 static void note_interrupt(int signal_number)
@@ -133,7 +133,7 @@ void stream_watch_interrupt(void)
     if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN)
         return;
     /* SA_RESETHAND: the second one finds the default again. No SA_RESTART is needed: every call
-     * that can wait is in stream_write or text_read. */
+     * that can wait is in stream_write or buffer_read. */
     struct sigaction watch = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&watch.sa_mask);
     sigaction(SIGINT, &watch, NULL);

@@ -7,7 +7,7 @@
 #ifndef CLI_STREAM_H
 #define CLI_STREAM_H
 
-#include "cli/text.h"
+#include "cli/buffer.h"
 
 enum {
     STREAM_STDOUT = 1,
@@ -18,11 +18,11 @@ struct stream {
     int fd;
     const char *const *stops; /* [n_stops], none empty; borrowed */
     size_t n_stops;
-    struct text undecided; /* may be the beginning of a stop string */
-    struct text ready;     /* decided; all but an incomplete character leaves at once */
-    struct text collected; /* STREAM_COLLECT: all that has left */
-    char last;             /* the last byte that left */
-    bool stopped;          /* a stop string has come; it and all behind it are dropped */
+    struct buffer undecided; /* may be the beginning of a stop string */
+    struct buffer ready;     /* decided; all but an incomplete character leaves at once */
+    struct buffer collected; /* STREAM_COLLECT: all that has left */
+    bool mid_line;           /* something has left, and no newline behind it */
+    bool stopped;            /* a stop string has come; it and all behind it are dropped */
 };
 
 /* Bytes that are no part of the answer (an echoed prompt): stop strings in them do not count. */
@@ -41,7 +41,7 @@ void stream_free(struct stream *s);
 bool stream_write(int fd, const char *name, const void *data, size_t n, struct err *e);
 
 /* A finished text (JSON, a table) to stdout; also the place where its missing memory is told. */
-bool stream_print(const struct text *t, struct err *e);
+bool stream_print(const struct buffer *t, struct err *e);
 
 /* From here on the first SIGINT only raises stream_interrupted; the second ends the process. Does
  * nothing where SIGINT is ignored, as in a background job. */

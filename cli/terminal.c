@@ -57,16 +57,16 @@ void terminal_stat(const char *label, const char *fmt, ...)
     putc('\n', stderr);
 }
 
-struct terminal_progress terminal_progress_begin(bool quiet)
+struct terminal_progress terminal_progress_begin(bool quiet, bool slow)
 {
     /* The same condition as for colour: the line needs escape sequences too. */
     return (struct terminal_progress){.enabled = !quiet && terminal_has_colour(STDERR_FILENO),
-                                      .since = terminal_clock()};
+                                      .from = terminal_clock() + (slow ? 0 : PROGRESS_DELAY)};
 }
 
 void terminal_progress(struct terminal_progress *p, size_t done, size_t total)
 {
-    if (!p->enabled || terminal_clock() - p->since < PROGRESS_DELAY)
+    if (!p->enabled || terminal_clock() < p->from)
         return;
     p->visible = true;
     fprintf(stderr, "\r\033[2mprompt %zu/%zu\033[0m\033[K", done, total);

@@ -17,13 +17,14 @@ void terminal_note(bool quiet, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* "load      3.1 ms ...": one line of --stats. */
 void terminal_stat(const char *label, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* A line that overwrites itself: done of total tokens. Shown only on a terminal and not before it
- * has taken a moment; terminal_progress_end takes it away again. */
+/* A line that overwrites itself: done of total tokens. Shown only on a terminal, and not before a
+ * moment has passed unless it is `slow`, that is, known to take more than that.
+ * terminal_progress_end takes it away again. */
 struct terminal_progress {
     bool enabled, visible;
-    double since; /* seconds on terminal_clock */
+    double from; /* on terminal_clock: not before */
 };
-struct terminal_progress terminal_progress_begin(bool quiet);
+struct terminal_progress terminal_progress_begin(bool quiet, bool slow);
 void terminal_progress(struct terminal_progress *p, size_t done, size_t total);
 void terminal_progress_end(struct terminal_progress *p);
 

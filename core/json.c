@@ -1,13 +1,16 @@
 /*
  * JSON over cJSON 1.7. What cJSON does with odd input, and what callers of this file get:
  *
- *   nesting              refused beyond 1000 levels (CJSON_NESTING_LIMIT), which bounds its
- * recursion NUL, \u0000          cJSON would cut the string there in silence; refused here lone
- * surrogates      refused by cJSON; pairs become one character of UTF-8 invalid UTF-8        kept
- * as it is: json_text may hold any bytes but NUL 1e999                infinity, which json_integer
- * refuses 01, 1., raw tabs     accepted, though RFC 8259 does not know them a UTF-8 BOM skipped
+ * - nesting: refused beyond 1000 levels, CJSON_NESTING_LIMIT, which bounds its recursion
+ * - NUL and \u0000: cJSON would cut the string there in silence; refused here
+ * - lone surrogates: refused by cJSON; pairs become one character of UTF-8
+ * - bytes that are no UTF-8: kept, so json_text may hold any byte but NUL
+ * - 1e999: infinity, which json_integer refuses
+ * - 01, 1. and raw control characters: accepted, though RFC 8259 does not know them
+ * - a byte order mark: skipped
  *
- * A struct json is a cJSON; the casts between them are all in this file.
+ * A struct json is a cJSON; the casts between them are all in this file. cJSON notes its last error
+ * in a global, so two threads must not parse at once.
  */
 #include "core/json.h"
 

@@ -14,7 +14,7 @@ struct json; /* a node; the root is owned by whoever parsed, all others are borr
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 /* Parses text[0..n), which need not be terminated. NULL and ERR_LOAD with the byte offset where it
- * is no JSON. */
+ * is no JSON. One thread at a time. */
 struct json *json_parse(const char *text, size_t n, struct err *e);
 
 void json_free(struct json *root);
@@ -47,5 +47,53 @@ bool json_integer(const struct json *j, int64_t min, int64_t max, int64_t *out);
 
 /* The first name that occurs twice in an object, NULL where there is none. */
 const char *json_duplicate_key(const struct json *object);
+
+/* ---- without a tree (json_scan.c) ------------------------------------------------------------ */
+
+/*
+ * Reads a text once, forwards, and keeps nothing: for values of 100,000s of members. The caller
+ * says what it expects next:
+ *
+ *     json_scan_begin(&s, text, n, e);
+ *     for (json_scan_object(&s); json_scan_member(&s, &key);) { read or skip the value }
+ *     good = json_scan_done(&s);
+ *     json_scan_end(&s);
+ *
+ * The first failure sets s.failed and writes the sentence; from then on all calls return false.
+ * Strings may hold NUL here.
+ */
+struct json_scan {
+    const char *text;
+    size_t n, at;
+    bool failed;
+    bool fresh;   /* behind an opening bracket */
+    char *buffer; /* of the last string that had escapes */
+    size_t capacity;
+    struct err *e;
+};
+
+void json_scan_begin(struct json_scan *s, const char *text, size_t n, struct err *e);
+void json_scan_end(struct json_scan *s);
+
+/* Whether the value that comes next is of that type, judged by its first byte. */
+bool json_scan_is(struct json_scan *s, enum json_type type);
+
+/* Go into a value; then ask for its items, each of which must be read or skipped before the next.
+ * False behind the last, which leaves the value, and on failure. `key` is valid until the next
+ * call. */
+bool json_scan_object(struct json_scan *s);
+bool json_scan_member(struct json_scan *s, struct bytes *key);
+bool json_scan_array(struct json_scan *s);
+bool json_scan_element(struct json_scan *s);
+
+/* The value that comes next. *out of a string is valid until the next call. */
+bool json_scan_string(struct json_scan *s, struct bytes *out);
+bool json_scan_number(struct json_scan *s, double *out);
+
+/* Any value: *text is its own text, fit for json_parse or another scan, which check it. */
+bool json_scan_skip(struct json_scan *s, struct bytes *text);
+
+/* True where nothing failed and nothing but white space is left. */
+bool json_scan_done(struct json_scan *s);
 
 #endif

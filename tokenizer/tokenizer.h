@@ -53,6 +53,17 @@ struct ids {
 bool ids_push(struct ids *list, int32_t id, struct err *e);
 void ids_free(struct ids *list);
 
+/* Where each id came from: bytes start .. end of the text that was encoded. Special tokens that
+ * were added lie at the text's ends, with start == end. */
+struct token_span {
+    size_t start, end;
+};
+struct token_spans {
+    struct token_span *at;
+    size_t n, capacity;
+};
+void token_spans_free(struct token_spans *list);
+
 /* What encoding may do besides: add the special tokens of the post-processor (BOS, and EOS where
  * the files want it); recognise special tokens that are spelled out in the text (without it, text
  * from a user never becomes one). */
@@ -65,6 +76,12 @@ void encoder_free(struct encoder *en);
  * vocabulary can. */
 bool encoder_encode(struct encoder *en, const char *text, size_t n, unsigned flags, struct ids *out,
                     struct err *e);
+
+/* The same, and appends to *where (unless NULL) the range that each id came from. Ranges may
+ * overlap, where several tokens share a character, and bytes that normalization dropped lie in
+ * none. Slower than without: for display. */
+bool encoder_encode_spans(struct encoder *en, const char *text, size_t n, unsigned flags,
+                          struct ids *out, struct token_spans *where, struct err *e);
 
 /* show_special: special tokens are spelled out rather than left out. */
 struct decoder *decoder_new(const struct tokenizer *t, bool show_special, struct err *e);

@@ -57,11 +57,31 @@ static inline vf v_load_part(const void *p, size_t n)
     return _mm256_maskload_ps(p, first_lanes(n));
 }
 
+/* Pieces of 1, 2 and 4 from the end. No call to memcpy(): it would cost the loops around it their
+ * registers. */
 static inline __m128i load_halves(const void *p, size_t n)
 {
-    uint16_t halves[V_LANES] = {0};
-    memcpy(halves, p, n * sizeof *halves);
-    return _mm_loadu_si128((const void *)halves);
+    const char *end = (const char *)p + 2 * n;
+    __m128i v = _mm_setzero_si128();
+    int16_t one;
+    int32_t two;
+    int64_t four;
+    if (n & 1) {
+        end -= sizeof one;
+        memcpy(&one, end, sizeof one);
+        v = _mm_insert_epi16(v, one, 0);
+    }
+    if (n & 2) {
+        end -= sizeof two;
+        memcpy(&two, end, sizeof two);
+        v = _mm_insert_epi32(_mm_slli_si128(v, sizeof two), two, 0);
+    }
+    if (n & 4) {
+        end -= sizeof four;
+        memcpy(&four, end, sizeof four);
+        v = _mm_insert_epi64(_mm_slli_si128(v, sizeof four), four, 0);
+    }
+    return v;
 }
 
 static inline vf v_load_f16_part(const void *p, size_t n)
@@ -133,11 +153,12 @@ static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
     _mm_storeu_ps(sums, _mm_loadu_ps(sums) + sum);
 }
 
+/* In the order of v_sum4. */
 static inline float v_sum(vf a)
 {
-    const __m128 four = _mm256_castps256_ps128(a) + _mm256_extractf128_ps(a, 1);
-    const __m128 two = four + _mm_movehl_ps(four, four);
-    return _mm_cvtss_f32(two + _mm_movehdup_ps(two));
+    const vf two = _mm256_hadd_ps(a, a);
+    const vf four = _mm256_hadd_ps(two, two);
+    return _mm_cvtss_f32(_mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1));
 }
 
 #include "core/kernels/kernels.inc"

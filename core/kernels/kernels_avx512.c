@@ -124,12 +124,13 @@ static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
     _mm_storeu_ps(sums, _mm_loadu_ps(sums) + sum);
 }
 
+/* In the order of v_sum4. */
 static inline float v_sum(vf a)
 {
     const __m256 eight = fold(a);
-    const __m128 four = _mm256_castps256_ps128(eight) + _mm256_extractf128_ps(eight, 1);
-    const __m128 two = four + _mm_movehl_ps(four, four);
-    return _mm_cvtss_f32(two + _mm_movehdup_ps(two));
+    const __m256 two = _mm256_hadd_ps(eight, eight);
+    const __m256 four = _mm256_hadd_ps(two, two);
+    return _mm_cvtss_f32(_mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1));
 }
 
 #include "core/kernels/kernels.inc"

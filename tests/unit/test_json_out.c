@@ -5,12 +5,12 @@
 #include "tests/check.h"
 
 #include "cli/json_out.c"
-#include "cli/text.c"
+#include "cli/buffer.c"
 #include "cli/utf8.c"
 
 #include "core/json.h"
 
-static struct json *read_back(const struct text *t)
+static struct json *read_back(const struct buffer *t)
 {
     struct err e;
     struct json *j = json_parse(t->data, t->n, &e);
@@ -19,17 +19,17 @@ static struct json *read_back(const struct text *t)
     return j;
 }
 
-static void assert_written(struct text *t, const char *expected)
+static void assert_written(struct buffer *t, const char *expected)
 {
     assert_false(t->failed);
     assert_string_equal(t->data, expected);
-    text_free(t);
+    buffer_free(t);
 }
 
 static void structure(void **state)
 {
     (void)state;
-    struct text t = {0};
+    struct buffer t = {0};
     json_out_open(&t, NULL, '{');
     json_out_open(&t, "empty", '[');
     json_out_close(&t, ']');
@@ -68,7 +68,7 @@ static void text_is_escaped(void **state)
         {"\xE1\x80!", 3, "\"\xEF\xBF\xBD!\""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct text t = {0};
+        struct buffer t = {0};
         json_out_text(&t, NULL, cases[i].text, cases[i].n);
         assert_written(&t, cases[i].expected);
     }
@@ -88,18 +88,18 @@ static void any_bytes_make_json(void **state)
         char bytes[64];
         for (size_t i = 0; i < sizeof bytes; i++)
             bytes[i] = (char)(1 + next_random(&seed) % 255); /* the reader refuses \\u0000 */
-        struct text t = {0};
+        struct buffer t = {0};
         json_out_open(&t, NULL, '{');
         json_out_text(&t, "bytes", bytes, sizeof bytes);
         json_out_close(&t, '}');
         json_free(read_back(&t));
-        text_free(&t);
+        buffer_free(&t);
     }
 }
 
 static void assert_same_number(double value)
 {
-    struct text t = {0};
+    struct buffer t = {0};
     json_out_number(&t, NULL, value);
     const double back = strtod(t.data, NULL);
     if (memcmp(&back, &value, sizeof value) != 0)
@@ -107,7 +107,7 @@ static void assert_same_number(double value)
     struct json *j = read_back(&t);
     assert_int_equal(json_type(j), JSON_NUMBER);
     json_free(j);
-    text_free(&t);
+    buffer_free(&t);
 }
 
 static void numbers_read_back(void **state)
@@ -148,7 +148,7 @@ static void numbers_are_short(void **state)
         {0.1, "0.1"},  {4096, "4096"},     {1e-5, "1e-05"},    {1.0 / 3, "0.3333333333333333"},
         {NAN, "null"}, {INFINITY, "null"}, {-INFINITY, "null"}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct text t = {0};
+        struct buffer t = {0};
         json_out_number(&t, NULL, cases[i].value);
         assert_written(&t, cases[i].expected);
     }

@@ -317,6 +317,20 @@ static void ties_go_to_the_smaller_id(void **state)
     assert_int_equal(drawn(&p, logits), 1 << 1 | 1 << 2);
 }
 
+/* Of two that are equal, one reaches a half, and only both exceed it. */
+static void reaching_and_exceeding(void **state)
+{
+    (void)state;
+    const float never = -INFINITY;
+    const float logits[N_HAND] = {never, 0.0f, never, 0.0f, never};
+    struct sample_params p = plain;
+    p.top_p = 0.5f;
+    assert_int_equal(drawn(&p, logits), 1 << 1);
+    p = plain;
+    p.typical_p = 0.5f;
+    assert_int_equal(drawn(&p, logits), 1 << 1 | 1 << 3);
+}
+
 static void numbers_that_are_none(void **state)
 {
     (void)state;
@@ -708,6 +722,7 @@ int main(void)
         cmocka_unit_test(penalties_look_back_so_far),
         cmocka_unit_test(foreign_ids_are_ignored),
         cmocka_unit_test(ties_go_to_the_smaller_id),
+        cmocka_unit_test(reaching_and_exceeding),
         cmocka_unit_test(numbers_that_are_none),
         cmocka_unit_test(the_logits_stay_as_they_are),
         cmocka_unit_test(one_word_vocabularies),

@@ -5,7 +5,7 @@
 #include "tests/check.h"
 
 #include "cli/stream.c"
-#include "cli/text.c"
+#include "cli/buffer.c"
 #include "cli/utf8.c"
 
 #include <fcntl.h>

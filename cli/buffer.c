@@ -1,7 +1,7 @@
 /*
  * Growth by doubling, with every size checked: a prompt is as long as whoever pipes it wants.
  */
-#include "cli/text.h"
+#include "cli/buffer.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ enum { READ_SIZE = 1 << 16 };
 static const size_t READ_LIMIT = (size_t)1 << 30;
 
 /* Room for n more bytes and a terminator. */
-static bool reserve(struct text *t, size_t n)
+static bool reserve(struct buffer *t, size_t n)
 {
     size_t needed;
     if (t->failed || !checked_add(t->n, n, &needed) || !checked_add(needed, 1, &needed)) {
@@ -38,7 +38,7 @@ static bool reserve(struct text *t, size_t n)
     return true;
 }
 
-void text_add(struct text *t, const char *data, size_t n)
+void buffer_add(struct buffer *t, const char *data, size_t n)
 {
     if (!reserve(t, n))
         return;
@@ -48,12 +48,12 @@ void text_add(struct text *t, const char *data, size_t n)
     t->data[t->n] = '\0';
 }
 
-void text_add_string(struct text *t, const char *string)
+void buffer_add_string(struct buffer *t, const char *string)
 {
-    text_add(t, string, strlen(string));
+    buffer_add(t, string, strlen(string));
 }
 
-void text_addf(struct text *t, const char *fmt, ...)
+void buffer_addf(struct buffer *t, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -69,7 +69,7 @@ void text_addf(struct text *t, const char *fmt, ...)
     t->n += (size_t)n;
 }
 
-void text_drop(struct text *t, size_t n)
+void buffer_drop(struct buffer *t, size_t n)
 {
     if (n == 0)
         return;
@@ -77,7 +77,7 @@ void text_drop(struct text *t, size_t n)
     memmove(t->data, t->data + n, t->n + 1);
 }
 
-bool text_read(struct text *t, int fd, const char *name, struct err *e)
+bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e)
 {
     for (;;) {
         if (!reserve(t, READ_SIZE))
@@ -96,13 +96,13 @@ bool text_read(struct text *t, int fd, const char *name, struct err *e)
     }
 }
 
-bool text_ok(const struct text *t, struct err *e)
+bool buffer_ok(const struct buffer *t, struct err *e)
 {
     return !t->failed || err_no_memory(e);
 }
 
-void text_free(struct text *t)
+void buffer_free(struct buffer *t)
 {
     free(t->data);
-    *t = (struct text){0};
+    *t = (struct buffer){0};
 }

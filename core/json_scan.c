@@ -1,0 +1,400 @@
+/*
+ * The reading half of core/json.h that makes no tree: one pass over the text, for files that are
+ * mostly one list of 100,000s of short strings (a vocabulary as a tree takes ten times its text).
+ * Strict: what RFC 8259 does not allow is an error here, with its byte.
+ */
+#include "core/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* As deep as json_parse goes. */
+enum { MAX_DEPTH = 1000 };
+
+/* Bytes that end the quick walk through a string: quotes, backslashes, control characters. */
+static bool is_special(unsigned char c)
+{
+    return c == '"' || c == '\\' || c < 0x20;
+}
+
+static bool fail(struct json_scan *s, const char *what)
+{
+    if (!s->failed) {
+        s->failed = true;
+        err_set(s->e, ERR_LOAD, "not JSON: %s at byte %zu of %zu", what, s->at, s->n);
+    }
+    return false;
+}
+
+/* Most values have none before them, or one blank. */
+static void skip_space(struct json_scan *s)
+{
+    size_t at = s->at;
+    while (
+        at < s->n && (unsigned char)s->text[at] <= ' ' &&
+        (s->text[at] == ' ' || s->text[at] == '\n' || s->text[at] == '\r' || s->text[at] == '\t')) {
+        at++;
+    }
+    s->at = at;
+}
+
+/* The next byte that is no white space, 0 at the end. */
+static char peek(struct json_scan *s)
+{
+    skip_space(s);
+    return s->at < s->n ? s->text[s->at] : '\0';
+}
+
+void json_scan_begin(struct json_scan *s, const char *text, size_t n, struct err *e)
+{
+    *s = (struct json_scan){.text = text, .n = n, .e = e};
+}
+
+void json_scan_end(struct json_scan *s)
+{
+    free(s->buffer);
+    s->buffer = NULL;
+}
+
+bool json_scan_done(struct json_scan *s)
+{
+    return !s->failed && (peek(s) == '\0' && s->at == s->n ? true : fail(s, "more text"));
+}
+
+bool json_scan_is(struct json_scan *s, enum json_type type)
+{
+    char c = s->failed ? '\0' : peek(s);
+    switch (type) {
+    case JSON_NULL:
+        return c == 'n';
+    case JSON_BOOL:
+        return c == 't' || c == 'f';
+    case JSON_NUMBER:
+        return c == '-' || (c >= '0' && c <= '9');
+    case JSON_STRING:
+        return c == '"';
+    case JSON_ARRAY:
+        return c == '[';
+    default:
+        return c == '{';
+    }
+}
+
+static bool open_with(struct json_scan *s, char bracket, const char *what)
+{
+    if (s->failed || peek(s) != bracket) {
+        return fail(s, what);
+    }
+    s->at++;
+    s->fresh = true;
+    return true;
+}
+
+bool json_scan_object(struct json_scan *s)
+{
+    return open_with(s, '{', "no object");
+}
+
+bool json_scan_array(struct json_scan *s)
+{
+    return open_with(s, '[', "no array");
+}
+
+/* Steps over the comma before the next item; false at the closing bracket, which is taken. */
+static bool next_item(struct json_scan *s, char bracket)
+{
+    if (s->failed) {
+        return false;
+    }
+    char c = peek(s);
+    if (c == bracket) {
+        s->at++;
+        s->fresh = false;
+        return false;
+    }
+    if (!s->fresh) {
+        if (c != ',') {
+            return fail(s, "no comma");
+        }
+        s->at++;
+    }
+    s->fresh = false;
+    return true;
+}
+
+bool json_scan_element(struct json_scan *s)
+{
+    return next_item(s, ']');
+}
+
+bool json_scan_member(struct json_scan *s, struct bytes *key)
+{
+    if (!next_item(s, '}') || !json_scan_string(s, key)) {
+        return false;
+    }
+    if (peek(s) != ':') {
+        return fail(s, "no colon");
+    }
+    s->at++;
+    return true;
+}
+
+/* ---- strings --------------------------------------------------------------------------------- */
+
+static bool append(struct json_scan *s, size_t *n, const char *text, size_t n_text)
+{
+    if (n_text > s->capacity - *n) {
+        size_t capacity = s->capacity ? s->capacity * 2 : 256;
+        while (capacity - *n < n_text) {
+            capacity *= 2;
+        }
+        char *buffer = realloc(s->buffer, capacity);
+        if (!buffer) {
+            s->failed = true;
+            return err_no_memory(s->e);
+        }
+        s->buffer = buffer;
+        s->capacity = capacity;
+    }
+    if (n_text) {
+        memcpy(s->buffer + *n, text, n_text);
+    }
+    *n += n_text;
+    return true;
+}
+
+/* Four hexadecimal digits at s->at, -1 where there are none. */
+static int32_t hex4(const struct json_scan *s, size_t at)
+{
+    int32_t value = 0;
+    if (s->n - at < 4) {
+        return -1;
+    }
+    for (size_t i = 0; i < 4; i++) {
+        char c = s->text[at + i];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0) {
+            return -1;
+        }
+        value = value * 16 + digit;
+    }
+    return value;
+}
+
+static size_t put_utf8(char *out, uint32_t c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    for (size_t i = n - 1; i > 0; i--, c >>= 6) {
+        out[i] = (char)(0x80 | (c & 0x3F));
+    }
+    out[0] = (char)(lead[n] | c);
+    return n;
+}
+
+/* Behind "\u". */
+static bool unicode_escape(struct json_scan *s, size_t *n)
+{
+    int32_t c = hex4(s, s->at);
+    if (c < 0 || (c >= 0xDC00 && c <= 0xDFFF)) {
+        return fail(s, "a bad \\u");
+    }
+    s->at += 4;
+    if (c >= 0xD800 && c <= 0xDBFF) {
+        bool pair = s->n - s->at >= 6 && s->text[s->at] == '\\' && s->text[s->at + 1] == 'u';
+        int32_t low = pair ? hex4(s, s->at + 2) : -1;
+        if (low < 0xDC00 || low > 0xDFFF) {
+            return fail(s, "half a surrogate pair");
+        }
+        s->at += 6;
+        c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
+    }
+    char utf8[4];
+    return append(s, n, utf8, put_utf8(utf8, (uint32_t)c));
+}
+
+/* At a backslash. */
+static bool escape(struct json_scan *s, size_t *n)
+{
+    static const char names[] = "\"\\/bfnrt";
+    static const char values[] = "\"\\/\b\f\n\r\t";
+    if (s->n - s->at < 2) {
+        return fail(s, "no end of a string");
+    }
+    char c = s->text[s->at + 1];
+    s->at += 2;
+    if (c == 'u') {
+        return unicode_escape(s, n);
+    }
+    const char *name = c ? strchr(names, c) : NULL;
+    return name ? append(s, n, &values[name - names], 1) : fail(s, "an unknown escape");
+}
+
+static size_t plain_end(const struct json_scan *s)
+{
+    size_t at = s->at;
+    while (at < s->n && !is_special((unsigned char)s->text[at])) {
+        at++;
+    }
+    return at;
+}
+
+bool json_scan_string(struct json_scan *s, struct bytes *out)
+{
+    if (s->failed || peek(s) != '"') {
+        return fail(s, "no string");
+    }
+    s->at++;
+    size_t begin = s->at;
+    size_t n = 0;
+    bool copied = false;
+    for (;;) {
+        size_t end = plain_end(s);
+        bool closes = end < s->n && s->text[end] == '"';
+        bool escapes = end < s->n && s->text[end] == '\\';
+        if ((copied || escapes) && !append(s, &n, s->text + s->at, end - s->at)) {
+            return false;
+        }
+        s->at = end;
+        if (closes) {
+            s->at++;
+            *out = (struct bytes){(const unsigned char *)(copied ? s->buffer : s->text + begin),
+                                  copied ? n : end - begin};
+            return true;
+        }
+        if (!escapes) {
+            return fail(s, end < s->n ? "a control character" : "no end of a string");
+        }
+        copied = true;
+        if (!escape(s, &n)) {
+            return false;
+        }
+    }
+}
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+static size_t skip_digits(struct json_scan *s)
+{
+    size_t begin = s->at;
+    while (s->at < s->n && s->text[s->at] >= '0' && s->text[s->at] <= '9') {
+        s->at++;
+    }
+    return s->at - begin;
+}
+
+static bool is_at(const struct json_scan *s, char a, char b)
+{
+    return s->at < s->n && (s->text[s->at] == a || s->text[s->at] == b);
+}
+
+bool json_scan_number(struct json_scan *s, double *out)
+{
+    if (s->failed || !json_scan_is(s, JSON_NUMBER)) {
+        return fail(s, "no number");
+    }
+    size_t begin = s->at;
+    s->at += is_at(s, '-', '-');
+    size_t first = s->at;
+    size_t n_whole = skip_digits(s);
+    bool whole = true;
+    bool good = n_whole == 1 || (n_whole > 1 && s->text[first] != '0');
+    if (good && is_at(s, '.', '.')) {
+        s->at++;
+        whole = false;
+        good = skip_digits(s) > 0;
+    }
+    if (good && is_at(s, 'e', 'E')) {
+        s->at++;
+        whole = false;
+        s->at += is_at(s, '+', '-');
+        good = skip_digits(s) > 0;
+    }
+    size_t n = s->at - begin;
+    if (!good || n > 400) {
+        return fail(s, "a bad number");
+    }
+    if (whole && n_whole <= 9) {
+        int32_t value = 0;
+        for (size_t i = first; i < s->at; i++) {
+            value = value * 10 + (s->text[i] - '0');
+        }
+        *out = first > begin ? -(double)value : (double)value;
+        return true;
+    }
+    char copy[401]; /* the text need not be terminated */
+    memcpy(copy, s->text + begin, n);
+    copy[n] = '\0';
+    *out = strtod(copy, NULL);
+    return true;
+}
+
+static bool skip_word(struct json_scan *s)
+{
+    static const char *const words[] = {"null", "true", "false"};
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        size_t n = strlen(words[i]);
+        if (s->n - s->at >= n && memcmp(s->text + s->at, words[i], n) == 0) {
+            s->at += n;
+            return true;
+        }
+    }
+    return fail(s, "no value");
+}
+
+static bool skip_string(struct json_scan *s)
+{
+    s->at++;
+    for (;;) {
+        s->at = plain_end(s);
+        if (s->at == s->n || (unsigned char)s->text[s->at] < 0x20) {
+            return fail(s, "no end of a string");
+        }
+        if (s->text[s->at] == '"') {
+            s->at++;
+            return true;
+        }
+        s->at += 2;
+        if (s->at > s->n) {
+            s->at = s->n;
+        }
+    }
+}
+
+/* Brackets are counted, not matched: who reads the text of the value afterwards finds the rest. */
+bool json_scan_skip(struct json_scan *s, struct bytes *text)
+{
+    char c = s->failed ? '\0' : peek(s);
+    size_t begin = s->at;
+    int depth = 0;
+    do {
+        c = peek(s);
+        double number;
+        bool good = true;
+        if (c == '{' || c == '[') {
+            depth++;
+            s->at++;
+        } else if (c == '}' || c == ']') {
+            depth--;
+            s->at++;
+        } else if ((c == ',' || c == ':') && depth > 0) {
+            s->at++;
+        } else if (c == '"') {
+            good = skip_string(s);
+        } else {
+            good = json_scan_is(s, JSON_NUMBER) ? json_scan_number(s, &number) : skip_word(s);
+        }
+        if (!good || depth < 0 || depth > MAX_DEPTH) {
+            return fail(s, depth > MAX_DEPTH ? "nesting too deep" : "no value");
+        }
+    } while (depth > 0);
+    *text = (struct bytes){(const unsigned char *)s->text + begin, s->at - begin};
+    return true;
+}

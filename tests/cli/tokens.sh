@@ -1,0 +1,84 @@
+#!/bin/sh
+# tgen tokenize and tgen detokenize.
+. tests/cli/lib.sh
+
+once="Once upon a time"
+
+prints "ids on one line" '0 574 539 259 437
+' tokenize "$once"
+prints "--no-bos" '574 539 259 437
+' tokenize --no-bos "$once"
+prints "nothing but BOS" '0
+' tokenize ''
+prints "nothing at all" '
+' tokenize --no-bos ''
+prints "--count" '5
+' tokenize --count "$once"
+prints "--pieces" '<|endoftext|> Once Ġupon Ġa Ġtime
+' tokenize --pieces "$once"
+prints "--json" '{"ids":[0,574,539,259,437],"pieces":["<|endoftext|>","Once","Ġupon","Ġa","Ġtime"],"offsets":[[0,0],[0,4],[4,9],[9,11],[11,16]],"n_tokens":5}
+' tokenize --json "$once"
+printf '%s' "$once" >"$tmp/input"
+for arguments in '' - "-f $tmp/input"; do
+    # shellcheck disable=SC2086 # split on purpose
+    input=$tmp/input prints "tokenize $arguments" '0 574 539 259 437
+' tokenize $arguments
+done
+prints "text does not turn special" "$(run tokenize --no-bos '<|endoftext|>'; cat "$tmp/out")
+" tokenize --no-bos '<|endoftext|>'
+if grep -qx 0 "$tmp/out"; then fail "text does not turn special" "it did"; else ok "text does not turn special"; fi
+prints "--special" '0
+' tokenize --no-bos --special '<|endoftext|>'
+
+prints "detokenize words" "$once" detokenize 574 539 259 437
+prints "detokenize one word" "$once" detokenize "574 539, 259	437"
+prints "detokenize hides special tokens" "$once" detokenize 0 574 539 259 437 0
+prints "detokenize --special" "<|endoftext|>$once" detokenize --special 0 574 539 259 437
+prints "detokenize --json" "{\"text\":\"$once\"}
+" detokenize --json 574 539 259 437
+printf '0 574\n539\t259\r\n437' >"$tmp/input"
+for arguments in '' - "-f $tmp/input" '-f -'; do
+    # shellcheck disable=SC2086 # split on purpose
+    input=$tmp/input prints "detokenize $arguments" "$once" detokenize $arguments
+done
+: >"$tmp/input"
+input=$tmp/input prints "detokenize nothing" "" detokenize
+
+# A long input comes in many reads, which may cut an id; the text is the same as in one piece.
+awk 'BEGIN { for (i = 0; i < 60000; i++) printf "%d%s", 300 + i * 7 % 3000, i % 9 ? " " : "\n" }' >"$tmp/ids"
+run detokenize -f "$tmp/ids"
+cp "$tmp/out" "$tmp/whole"
+dd if="$tmp/ids" bs=1000 2>/dev/null | "$TGEN" detokenize >"$tmp/pieces"
+same "detokenize a pipe of many reads" "$tmp/whole" "$tmp/pieces"
+if [ "$(wc -c <"$tmp/whole")" -gt 100000 ]; then ok "detokenize a long file"; else fail "detokenize a long file" "$(wc -c <"$tmp/whole")"; fi
+
+# Round trips; an incomplete character is kept, since ids came for it.
+for text in "$once" ' leading  and trailing ' "$(printf 'a\tb\r\n\nc')" 'naïve café 中文 😀' "$(printf '\303')" "$(printf '\377\200x')"; do
+    printf '%s' "$text" >"$tmp/expected"
+    "$TGEN" tokenize <"$tmp/expected" 2>"$tmp/err" | "$TGEN" detokenize >"$tmp/out"
+    same "round trip of $(printf '%s' "$text" | od -A n -t x1 | tr -d ' \n')" "$tmp/expected" "$tmp/out"
+done
+"$TGEN" --print-ids --temp 0 -n 20 "$once" </dev/null | "$TGEN" detokenize >"$tmp/out"
+"$TGEN" --temp 0 -n 20 "$once" </dev/null >"$tmp/expected"
+same "generate --print-ids | detokenize" "$tmp/expected" "$tmp/out"
+
+refuses "detokenize no number" 2 '"x" is no token id' detokenize 1 x
+refuses "detokenize a fraction" 2 '"1.5" is no token id' detokenize 1.5
+refuses "detokenize a huge number" 2 'is no token id' detokenize 99999999999999999999
+refuses "detokenize beyond the vocabulary" 2 "the token id 4096 is not in the vocabulary of 4096" detokenize 1 4096
+refuses "detokenize from two places" 2 "one place" detokenize -f "$tmp/ids" 1
+refuses "detokenize no file" 1 "No such file" detokenize -f "$tmp/none"
+
+# Only the tokenizer's files.
+mkdir "$tmp/only"
+cp "$tales/tokenizer.json" "$tmp/only"
+cp "$tales/tokenizer_config.json" "$tmp/only"
+prints "only a tokenizer" '574 539
+' tokenize --no-bos -m "$tmp/only" "Once upon"
+prints "only a tokenizer, back" 'Once upon' detokenize -m "$tmp/only" 574 539
+refuses "generate needs more" 3 "config.json" -m "$tmp/only" hi
+mkdir "$tmp/empty"
+refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt" \
+    tokenize -m "$tmp/empty" hi
+
+finish

@@ -1,0 +1,574 @@
+/*
+ * The model BPE: a word's characters become symbols, and the pair of neighbours with the lowest
+ * rank is merged, leftmost first, until no pair is in the list of merges (Sennrich et al. 2016).
+ *
+ * Symbols are ids throughout; one hash table maps (left, right) to (rank, id). Three things make it
+ * fast: a cache of whole words; for short words a plain array of ranks; for long ones a list of
+ * positions per rank, so that a million letters without a blank take near-linear time.
+ *
+ * Text that comes without a pre-tokenizer (Llama 2) is one word of any length. It is cut where no
+ * merge can join the two characters that meet, which changes nothing and makes words short again.
+ */
+#include "tokenizer/internal.h"
+
+#include <stdlib.h>
+
+enum {
+    SHORT_WORD = 32, /* symbols up to which a search through all ranks beats lists */
+    CACHE_SLOTS = 1 << 15,
+    CACHE_KEY = 38, /* bytes; with the ids below a slot is one line of the processor's cache */
+    CACHE_IDS = 6
+};
+
+#define NONE UINT32_MAX
+
+struct cache_slot {
+    unsigned char n_key, n_ids; /* n_key 0: free */
+    char key[CACHE_KEY];
+    int32_t id[CACHE_IDS];
+};
+
+/* A symbol of a long word, and its place in the list of the pairs of its rank. */
+struct symbol {
+    uint32_t prev, next;
+    uint32_t merge; /* slot of the merge of this and the next symbol, NONE */
+    uint32_t before, behind;
+};
+
+/* All pairs of one rank, by position. */
+struct rank_list {
+    uint32_t head, tail; /* NONE: empty */
+    bool sorted, queued;
+};
+
+struct bpe_scratch {
+    struct cache_slot *cache;
+    int32_t *id;     /* the symbols of a word */
+    uint32_t *start; /* their first bytes in the word */
+    size_t n, capacity;
+
+    struct symbol *symbol;
+    size_t n_symbols;       /* capacity */
+    struct rank_list *list; /* [n_merges], made for the first long word */
+    uint32_t *queue;        /* a heap of the ranks whose lists may hold something */
+    size_t n_queue, queue_capacity;
+};
+
+/* ---- the table of merges --------------------------------------------------------------------- */
+
+static uint32_t find_merge(const struct bpe *b, int32_t left, int32_t right)
+{
+    size_t mask = b->n_slots - 1;
+    size_t i = bpe_slot(b, left, right);
+    for (;; i = (i + 1) & mask) {
+        const struct bpe_merge *m = &b->merge[i];
+        if (m->left == left && m->right == right) {
+            return (uint32_t)i;
+        }
+        if (m->left < 0) {
+            return NONE;
+        }
+    }
+}
+
+/* ---- characters -> symbols ------------------------------------------------------------------- */
+
+static bool push(struct bpe_scratch *s, int32_t id, size_t start)
+{
+    if (s->n == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : 256;
+        int32_t *ids = realloc(s->id, capacity * sizeof *ids);
+        s->id = ids ? ids : s->id;
+        uint32_t *starts = realloc(s->start, capacity * sizeof *starts);
+        s->start = starts ? starts : s->start;
+        if (!ids || !starts) {
+            return false;
+        }
+        s->capacity = capacity;
+    }
+    s->id[s->n] = id;
+    s->start[s->n++] = (uint32_t)start;
+    return true;
+}
+
+/* The character, with what the model writes around it: in `out` where that is anything. */
+static bool decorated(const struct bpe *b, struct text *out, const char **c, size_t *n, bool first,
+                      bool last)
+{
+    size_t n_prefix = first ? 0 : strlen(b->prefix);
+    size_t n_suffix = last ? strlen(b->suffix) : 0;
+    if (n_prefix + n_suffix == 0) {
+        return true;
+    }
+    text_clear(out);
+    struct piece none = {.data = ""};
+    if (!text_put(out, b->prefix, n_prefix, &none, 0, 0) || !text_put(out, *c, *n, &none, 0, 0) ||
+        !text_put(out, b->suffix, n_suffix, &none, 0, 0)) {
+        return false;
+    }
+    *c = out->data;
+    *n = out->n;
+    return true;
+}
+
+/* Symbols for a character that is not in the vocabulary: its bytes where all have a token, else the
+ * unknown token, else nothing. *unknown: the last symbol is one that may be fused with. */
+static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char *c, size_t n,
+                         size_t start, bool *unknown)
+{
+    int escaped = n == 3 ? utf8_escaped_byte(utf8_get(c)) : -1;
+    char byte = (char)escaped;
+    if (escaped >= 0) {
+        c = &byte;
+        n = 1;
+    }
+    bool all = b->has_byte_fallback;
+    for (size_t i = 0; all && i < n; i++) {
+        all = b->byte_fallback[(unsigned char)c[i]] >= 0;
+    }
+    for (size_t i = 0; all && i < n; i++) {
+        if (!push(s, b->byte_fallback[(unsigned char)c[i]], start + i)) {
+            return false;
+        }
+    }
+    if (all || b->unk < 0 || (*unknown && b->fuse_unk)) {
+        return true;
+    }
+    *unknown = true;
+    return push(s, b->unk, start);
+}
+
+static bool symbols_of_bytes(const struct bpe *b, struct bpe_scratch *s, const struct piece *word)
+{
+    bool unknown = false;
+    for (size_t i = 0; i < word->n; i++) {
+        int32_t id = b->byte_level[(unsigned char)word->data[i]];
+        if (id >= 0) {
+            unknown = false;
+            if (!push(s, id, i)) {
+                return false;
+            }
+            continue;
+        }
+        char utf8[4];
+        size_t n = utf8_put(utf8, byte_level_char((unsigned char)word->data[i]));
+        if (!push_unknown(b, s, utf8, n, i, &unknown)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool symbols_of_chars(struct encoder *en, struct bpe_scratch *s, const struct piece *word)
+{
+    const struct bpe *b = &en->t->bpe;
+    bool plain = !*b->prefix && !*b->suffix;
+    bool unknown = false;
+    for (size_t i = 0; i < word->n;) {
+        const char *c = word->data + i;
+        size_t size = utf8_size(*c);
+        size_t n = size;
+        int32_t id;
+        if (plain && size == 1) {
+            id = b->ascii[(unsigned char)*c];
+        } else {
+            if (!decorated(b, &en->word, &c, &n, i == 0, i + size == word->n)) {
+                return false;
+            }
+            id = vocab_find(&en->t->vocab, c, n);
+        }
+        bool good;
+        if (id >= 0) {
+            unknown = false;
+            good = push(s, id, i);
+        } else {
+            good = push_unknown(b, s, c, n, i, &unknown);
+        }
+        if (!good) {
+            return false;
+        }
+        i += size;
+    }
+    return true;
+}
+
+/* ---- merging a short word -------------------------------------------------------------------- */
+
+/* Looks up the pair that begins at i. */
+static void find_pair(const struct bpe *b, const struct bpe_scratch *s, size_t i, uint32_t *merge,
+                      uint32_t *rank)
+{
+    merge[i] = find_merge(b, s->id[i], s->id[i + 1]);
+    rank[i] = merge[i] == NONE ? NONE : b->merge[merge[i]].rank;
+}
+
+static void merge_short(const struct bpe *b, struct bpe_scratch *s)
+{
+    uint32_t merge[SHORT_WORD];
+    uint32_t rank[SHORT_WORD];
+    size_t n = s->n;
+    for (size_t i = 0; i + 1 < n; i++) {
+        find_pair(b, s, i, merge, rank);
+    }
+    for (;;) {
+        size_t best = 0;
+        uint32_t lowest = NONE;
+        for (size_t i = 0; i + 1 < n; i++) {
+            best = rank[i] < lowest ? i : best;
+            lowest = rank[i] < lowest ? rank[i] : lowest;
+        }
+        if (lowest == NONE) {
+            break;
+        }
+        s->id[best] = b->merge[merge[best]].id;
+        n--;
+        for (size_t i = best + 1; i < n; i++) {
+            s->id[i] = s->id[i + 1];
+            s->start[i] = s->start[i + 1];
+            merge[i - 1] = merge[i];
+            rank[i - 1] = rank[i];
+        }
+        for (size_t i = best ? best - 1 : 0; i <= best && i + 1 < n; i++) {
+            find_pair(b, s, i, merge, rank);
+        }
+    }
+    s->n = n;
+}
+
+/* ---- merging a long word --------------------------------------------------------------------- */
+
+static bool queue_push(struct bpe_scratch *s, uint32_t rank)
+{
+    if (s->n_queue == s->queue_capacity) {
+        size_t capacity = s->queue_capacity ? s->queue_capacity * 2 : 256;
+        uint32_t *queue = realloc(s->queue, capacity * sizeof *queue);
+        if (!queue) {
+            return false;
+        }
+        s->queue = queue;
+        s->queue_capacity = capacity;
+    }
+    size_t i = s->n_queue++;
+    for (; i && s->queue[(i - 1) / 2] > rank; i = (i - 1) / 2) {
+        s->queue[i] = s->queue[(i - 1) / 2];
+    }
+    s->queue[i] = rank;
+    return true;
+}
+
+static void queue_pop(struct bpe_scratch *s)
+{
+    uint32_t last = s->queue[--s->n_queue];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < s->n_queue; i = child) {
+        if (child + 1 < s->n_queue && s->queue[child + 1] < s->queue[child]) {
+            child++;
+        }
+        if (s->queue[child] >= last) {
+            break;
+        }
+        s->queue[i] = s->queue[child];
+    }
+    s->queue[i] = last;
+}
+
+/* Puts a pair into the list of its rank. While a rank is being worked off, all that joins its list
+ * stands left of its head (merges reach no further than the pair before), so lists are sorted at
+ * most once. */
+static bool list_add(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
+{
+    struct symbol *symbol = &s->symbol[at];
+    struct rank_list *l = &s->list[b->merge[symbol->merge].rank];
+    symbol->before = symbol->behind = NONE;
+    if (l->head == NONE) {
+        l->head = l->tail = at;
+        l->sorted = true;
+    } else if (at < l->head) {
+        symbol->behind = l->head;
+        s->symbol[l->head].before = at;
+        l->head = at;
+    } else {
+        l->sorted = l->sorted && at > l->tail;
+        symbol->before = l->tail;
+        s->symbol[l->tail].behind = at;
+        l->tail = at;
+    }
+    if (!l->queued) {
+        l->queued = true;
+        return queue_push(s, b->merge[symbol->merge].rank);
+    }
+    return true;
+}
+
+static void list_remove(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
+{
+    struct symbol *symbol = &s->symbol[at];
+    if (symbol->merge == NONE) {
+        return;
+    }
+    struct rank_list *l = &s->list[b->merge[symbol->merge].rank];
+    if (symbol->before == NONE) {
+        l->head = symbol->behind;
+    } else {
+        s->symbol[symbol->before].behind = symbol->behind;
+    }
+    if (symbol->behind == NONE) {
+        l->tail = symbol->before;
+    } else {
+        s->symbol[symbol->behind].before = symbol->before;
+    }
+    symbol->merge = NONE;
+}
+
+static int compare_positions(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool list_sort(struct bpe_scratch *s, struct rank_list *l)
+{
+    size_t n = 0;
+    for (uint32_t at = l->head; at != NONE; at = s->symbol[at].behind) {
+        n++;
+    }
+    uint32_t *order = malloc(n * sizeof *order);
+    if (!order) {
+        return false;
+    }
+    size_t i = 0;
+    for (uint32_t at = l->head; at != NONE; at = s->symbol[at].behind) {
+        order[i++] = at;
+    }
+    qsort(order, n, sizeof *order, compare_positions);
+    for (i = 0; i < n; i++) {
+        s->symbol[order[i]].before = i ? order[i - 1] : NONE;
+        s->symbol[order[i]].behind = i + 1 < n ? order[i + 1] : NONE;
+    }
+    l->head = order[0];
+    l->tail = order[n - 1];
+    l->sorted = true;
+    free(order);
+    return true;
+}
+
+/* Looks up the pair that begins at `at` anew. */
+static bool pair_changed(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
+{
+    list_remove(b, s, at);
+    struct symbol *symbol = &s->symbol[at];
+    if (symbol->next != NONE) {
+        symbol->merge = find_merge(b, s->id[at], s->id[symbol->next]);
+    }
+    return symbol->merge == NONE || list_add(b, s, at);
+}
+
+static bool merge_at(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
+{
+    struct symbol *symbol = &s->symbol[at];
+    uint32_t right = symbol->next;
+    int32_t id = b->merge[symbol->merge].id;
+    list_remove(b, s, right);
+    s->id[at] = id;
+    s->id[right] = -1;
+    symbol->next = s->symbol[right].next;
+    if (symbol->next != NONE) {
+        s->symbol[symbol->next].prev = at;
+    }
+    return pair_changed(b, s, at) && (symbol->prev == NONE || pair_changed(b, s, symbol->prev));
+}
+
+static bool reserve_long(const struct bpe *b, struct bpe_scratch *s)
+{
+    if (s->n > s->n_symbols) {
+        struct symbol *symbol = realloc(s->symbol, s->n * sizeof *symbol);
+        if (!symbol) {
+            return false;
+        }
+        s->symbol = symbol;
+        s->n_symbols = s->n;
+    }
+    if (!s->list) {
+        s->list = malloc(b->n_merges * sizeof *s->list);
+        for (size_t i = 0; s->list && i < b->n_merges; i++) {
+            s->list[i] = (struct rank_list){.head = NONE, .tail = NONE};
+        }
+    }
+    return s->list;
+}
+
+static bool merge_long(const struct bpe *b, struct bpe_scratch *s)
+{
+    if (!reserve_long(b, s)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        s->symbol[i] = (struct symbol){
+            .prev = i ? i - 1 : NONE, .next = i + 1 < s->n ? i + 1 : NONE, .merge = NONE};
+    }
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (!pair_changed(b, s, i)) {
+            return false;
+        }
+    }
+    while (s->n_queue) {
+        struct rank_list *l = &s->list[s->queue[0]];
+        if (l->head == NONE) {
+            l->queued = false;
+            queue_pop(s);
+        } else if ((!l->sorted && !list_sort(s, l)) || !merge_at(b, s, l->head)) {
+            return false;
+        }
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->id[i] >= 0) {
+            s->id[n] = s->id[i];
+            s->start[n++] = s->start[i];
+        }
+    }
+    s->n = n;
+    return true;
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static bool emit_all(struct encoder *en, const struct bpe_scratch *s, const struct piece *word)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        size_t end = i + 1 < s->n ? s->start[i + 1] : word->n;
+        if (!encode_emit(en, s->id[i], word, s->start[i], end)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void remember(struct cache_slot *slot, const struct bpe_scratch *s, const struct piece *word)
+{
+    if (s->n > CACHE_IDS) {
+        return;
+    }
+    slot->n_key = (unsigned char)word->n;
+    slot->n_ids = (unsigned char)s->n;
+    memcpy(slot->key, word->data, word->n);
+    memcpy(slot->id, s->id, s->n * sizeof *s->id);
+}
+
+static bool encode_part(struct encoder *en, const struct piece *word)
+{
+    const struct bpe *b = &en->t->bpe;
+    struct bpe_scratch *s = en->bpe;
+    struct cache_slot *slot = NULL;
+    if (word->n <= CACHE_KEY && !en->where) {
+        slot = &s->cache[hash_bytes(word->data, word->n) & (CACHE_SLOTS - 1)];
+        if (slot->n_key == word->n && memcmp(slot->key, word->data, word->n) == 0) {
+            return encode_emit_all(en, slot->id, slot->n_ids);
+        }
+    }
+    s->n = 0;
+    bool good = b->raw ? symbols_of_bytes(b, s, word) : symbols_of_chars(en, s, word);
+    if (good && s->n > SHORT_WORD) {
+        good = merge_long(b, s);
+    } else if (good && s->n > 1) {
+        merge_short(b, s);
+    }
+    if (!good) {
+        return err_no_memory(en->e);
+    }
+    if (slot) {
+        remember(slot, s, word);
+    }
+    return emit_all(en, s, word);
+}
+
+static bool may_cut(const struct encoder *en, uint32_t left, const char *right)
+{
+    const struct bpe *b = &en->t->bpe;
+    size_t bit = bpe_joint_bit(b, left, utf8_get(right));
+    if (b->joint[bit / 64] >> bit % 64 & 1) {
+        return false;
+    }
+    /* An unknown character may be fused with what stands before. */
+    size_t n = utf8_size(*right);
+    return n == 1 ? b->ascii[(unsigned char)*right] >= 0 : vocab_find(&en->t->vocab, right, n) >= 0;
+}
+
+static bool encode_cut(struct encoder *en, const struct piece *word)
+{
+    size_t start = 0;
+    uint32_t left = 0;
+    for (size_t i = 0; i < word->n; i += utf8_size(word->data[i])) {
+        if (i && may_cut(en, left, word->data + i)) {
+            struct piece part = piece_slice(word, start, i);
+            if (!encode_part(en, &part)) {
+                return false;
+            }
+            start = i;
+        }
+        left = utf8_get(word->data + i);
+    }
+    struct piece part = piece_slice(word, start, word->n);
+    return encode_part(en, &part);
+}
+
+/* The id of a word that is in the vocabulary as it stands, -1 where it is not. */
+static int32_t whole_word(struct encoder *en, const struct piece *word)
+{
+    const struct vocab *v = &en->t->vocab;
+    if (!en->t->bpe.raw) {
+        return vocab_find(v, word->data, word->n);
+    }
+    char spelled[256];
+    size_t n = 0;
+    if (word->n > sizeof spelled / 2) {
+        return -1; /* no vocabulary has words of 128 bytes */
+    }
+    for (size_t i = 0; i < word->n; i++) {
+        n += utf8_put(spelled + n, byte_level_char((unsigned char)word->data[i]));
+    }
+    return vocab_find(v, spelled, n);
+}
+
+bool bpe_encode(struct encoder *en, const struct piece *word)
+{
+    const struct bpe *b = &en->t->bpe;
+    if (word->n >= NONE) {
+        return err_set(en->e, ERR_RUNTIME, "a word of %zu bytes is too long to tokenize", word->n);
+    }
+    if (b->ignore_merges) {
+        int32_t id = whole_word(en, word);
+        if (id >= 0) {
+            return encode_emit(en, id, word, 0, word->n);
+        }
+    }
+    return b->joint ? encode_cut(en, word) : encode_part(en, word);
+}
+
+struct bpe_scratch *bpe_scratch_new(struct err *e)
+{
+    struct bpe_scratch *s = calloc(1, sizeof *s);
+    if (s) {
+        s->cache = calloc(CACHE_SLOTS, sizeof *s->cache);
+    }
+    if (!s || !s->cache) {
+        bpe_scratch_free(s);
+        err_no_memory(e);
+        return NULL;
+    }
+    return s;
+}
+
+void bpe_scratch_free(struct bpe_scratch *s)
+{
+    if (s) {
+        free(s->cache);
+        free(s->id);
+        free(s->start);
+        free(s->symbol);
+        free(s->list);
+        free(s->queue);
+        free(s);
+    }
+}

@@ -1,0 +1,208 @@
+/*
+ * Text -> ids: the order of the steps, and the memory that one thread needs for them.
+ */
+#include "tokenizer/internal.h"
+
+#include <stdlib.h>
+
+bool ids_push(struct ids *list, int32_t id, struct err *e)
+{
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 64;
+        size_t size;
+        int32_t *ids = checked_mul(capacity, sizeof *ids, &size) ? realloc(list->id, size) : NULL;
+        if (!ids) {
+            return err_no_memory(e);
+        }
+        list->id = ids;
+        list->capacity = capacity;
+    }
+    list->id[list->n++] = id;
+    return true;
+}
+
+void ids_free(struct ids *list)
+{
+    free(list->id);
+    *list = (struct ids){0};
+}
+
+static bool spans_push(struct token_spans *list, struct token_span span, struct err *e)
+{
+    if (list->n == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 64;
+        size_t size;
+        struct token_span *at =
+            checked_mul(capacity, sizeof *at, &size) ? realloc(list->at, size) : NULL;
+        if (!at) {
+            return err_no_memory(e);
+        }
+        list->at = at;
+        list->capacity = capacity;
+    }
+    list->at[list->n++] = span;
+    return true;
+}
+
+void token_spans_free(struct token_spans *list)
+{
+    free(list->at);
+    *list = (struct token_spans){0};
+}
+
+bool encode_emit(struct encoder *en, int32_t id, const struct piece *in, size_t start, size_t end)
+{
+    return ids_push(en->out, id, en->e) &&
+           (!en->where || spans_push(en->where, piece_span(in, start, end), en->e));
+}
+
+bool encode_emit_all(struct encoder *en, const int32_t *id, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!ids_push(en->out, id[i], en->e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool encode_word(struct encoder *en, const struct piece *word)
+{
+    return bpe_encode(en, word);
+}
+
+/* ---- added tokens cut the text --------------------------------------------------------------- */
+
+/* Sends what lies between the set's tokens to `plain` and emits the tokens. */
+static bool cut_added(struct encoder *en, const struct added_set *set, const struct piece *in,
+                      bool (*plain)(struct encoder *en, const struct piece *in))
+{
+    bool parse_special = en->flags & ENCODE_PARSE_SPECIAL;
+    size_t done = 0;
+    struct token_span match;
+    const struct added_token *token;
+    while ((token = added_find(&en->t->added, set, in, done, parse_special, &match))) {
+        struct piece before = piece_slice(in, done, match.start);
+        if ((before.n && !plain(en, &before)) ||
+            !encode_emit(en, token->id, in, match.start, match.end)) {
+            return false;
+        }
+        done = match.end;
+    }
+    struct piece rest = piece_slice(in, done, in->n);
+    return rest.n == 0 || plain(en, &rest);
+}
+
+static bool encode_raw(struct encoder *en, const struct piece *in)
+{
+    struct piece normal;
+    return normalize_run(en->t, &en->normalize, in, &normal, en->e) &&
+           cut_added(en, &en->t->added.normalized, &normal, pretokenize_run);
+}
+
+static bool encode_text(struct encoder *en, const struct piece *in)
+{
+    const struct around *around = &en->t->around;
+    bool add = en->flags & ENCODE_ADD_SPECIAL;
+    for (size_t i = 0; add && i < around->n_before; i++) {
+        if (!encode_emit(en, around->before[i], in, 0, 0)) {
+            return false;
+        }
+    }
+    if (!cut_added(en, &en->t->added.raw, in, encode_raw)) {
+        return false;
+    }
+    for (size_t i = 0; add && i < around->n_after; i++) {
+        if (!encode_emit(en, around->after[i], in, in->n, in->n)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the encoder ----------------------------------------------------------------------------- */
+
+/* Buffers keep origins from their first byte on or not at all, so a change empties them. */
+static void track(struct encoder *en, bool on)
+{
+    if (en->escaped.track == on) {
+        return;
+    }
+    struct text *fixed[] = {&en->escaped, &en->normalize.text[0], &en->normalize.text[1]};
+    for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
+        text_free(fixed[i]);
+        fixed[i]->track = on;
+    }
+    for (size_t i = 0; i < en->t->n_pretokenizers; i++) {
+        text_free(&en->stage[i]);
+        text_free(&en->spelled[i]);
+        en->stage[i].track = en->spelled[i].track = on;
+    }
+}
+
+bool encoder_encode_spans(struct encoder *en, const char *text, size_t n, unsigned flags,
+                          struct ids *out, struct token_spans *where, struct err *e)
+{
+    en->flags = flags;
+    en->out = out;
+    en->where = where;
+    en->e = e;
+    track(en, where);
+    struct piece whole = {.data = n ? text : "", .n = n, .first = true};
+    en->escapes = utf8_valid_prefix(whole.data, n) < n;
+    if (en->escapes) {
+        text_clear(&en->escaped);
+        if (!text_escape(&en->escaped, &whole)) {
+            return err_no_memory(e);
+        }
+        whole = text_piece(&en->escaped, &whole);
+    }
+    return encode_text(en, &whole);
+}
+
+bool encoder_encode(struct encoder *en, const char *text, size_t n, unsigned flags, struct ids *out,
+                    struct err *e)
+{
+    return encoder_encode_spans(en, text, n, flags, out, NULL, e);
+}
+
+struct encoder *encoder_new(const struct tokenizer *t, struct err *e)
+{
+    struct encoder *en = calloc(1, sizeof *en);
+    if (!en) {
+        err_no_memory(e);
+        return NULL;
+    }
+    en->t = t;
+    en->stage = calloc(t->n_pretokenizers + 1, sizeof *en->stage);
+    en->spelled = calloc(t->n_pretokenizers + 1, sizeof *en->spelled);
+    en->regex = regex_scratch_new();
+    en->normalize.regex = en->regex;
+    en->bpe = bpe_scratch_new(e);
+    if (!en->stage || !en->spelled || !en->regex || !en->bpe) {
+        encoder_free(en);
+        err_no_memory(e);
+        return NULL;
+    }
+    return en;
+}
+
+void encoder_free(struct encoder *en)
+{
+    if (!en) {
+        return;
+    }
+    for (size_t i = 0; en->stage && en->spelled && i < en->t->n_pretokenizers; i++) {
+        text_free(&en->stage[i]);
+        text_free(&en->spelled[i]);
+    }
+    free(en->stage);
+    free(en->spelled);
+    text_free(&en->escaped);
+    text_free(&en->word);
+    text_free(&en->normalize.text[0]);
+    text_free(&en->normalize.text[1]);
+    regex_scratch_free(en->regex);
+    bpe_scratch_free(en->bpe);
+    free(en);
+}

@@ -1,0 +1,387 @@
+/*
+ * What the files of this folder know of each other; nobody outside includes it.
+ *
+ * The way of a text:  caller's bytes -> added tokens cut out -> normalize -> added tokens again
+ * -> pretokenize, stage by stage, depth first -> model -> ids. Every step hands on a struct piece;
+ * steps that change text write into a struct text of the encoder's.
+ *
+ * Inside, text is always well-formed UTF-8 with one liberty: a byte b that is no UTF-8 travels as
+ * the surrogate U+DC00 + b (Python calls that surrogateescape, PEP 383) and becomes b again where
+ * bytes become ids. So no step needs a thought for broken input.
+ */
+#ifndef TOKENIZER_INTERNAL_H
+#define TOKENIZER_INTERNAL_H
+
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/json.h"
+#include "tokenizer/tokenizer.h"
+
+/* ---- text.c: growable text, where it came from, and UTF-8 ------------------------------------ */
+
+/* A range of text on its way. Byte i comes from byte base + i of the caller's text, or where
+ * `origin` is there, from origin[i]. */
+struct piece {
+    const char *data;
+    size_t n;
+    const struct token_span *origin;
+    size_t base;
+    bool first; /* begins where the caller's text begins */
+};
+
+struct text {
+    char *data;
+    size_t n, capacity;
+    struct token_span *origin; /* parallel to data where `track` is set */
+    bool track;
+};
+
+void text_clear(struct text *t);
+void text_free(struct text *t);
+
+/* Room for n more bytes. */
+bool text_reserve(struct text *t, size_t n);
+
+/* Appends s[0..n), which stands for in[start..end). False: no memory. */
+bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, size_t start,
+              size_t end);
+
+/* Appends in[start..end) unchanged. */
+bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end);
+
+/* All of t, first where `in`, from which it was made, was. */
+struct piece text_piece(const struct text *t, const struct piece *in);
+
+/* in[start..end). */
+struct piece piece_slice(const struct piece *in, size_t start, size_t end);
+
+/* The caller's bytes that in[start..end) came from. */
+struct token_span piece_span(const struct piece *in, size_t start, size_t end);
+
+/* Length of the longest well-formed UTF-8 beginning of s[0..n) (RFC 3629: no surrogates). */
+size_t utf8_valid_prefix(const char *s, size_t n);
+
+/* Appends `in` with its stray bytes escaped. */
+bool text_escape(struct text *t, const struct piece *in);
+
+/* Appends `in` with its escapes turned back into bytes. */
+bool text_unescape(struct text *t, const struct piece *in);
+
+/* Bytes of the character that begins with this byte. */
+static inline size_t utf8_size(char lead)
+{
+    unsigned char c = (unsigned char)lead;
+    return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+}
+
+/* The character at s, which is known to be whole. */
+static inline uint32_t utf8_get(const char *s)
+{
+    const unsigned char *u = (const unsigned char *)s;
+    switch (utf8_size(*s)) {
+    case 1:
+        return u[0];
+    case 2:
+        return (u[0] & 0x1Fu) << 6 | (u[1] & 0x3Fu);
+    case 3:
+        return (u[0] & 0x0Fu) << 12 | (u[1] & 0x3Fu) << 6 | (u[2] & 0x3Fu);
+    default:
+        return (u[0] & 0x07u) << 18 | (u[1] & 0x3Fu) << 12 | (u[2] & 0x3Fu) << 6 | (u[3] & 0x3Fu);
+    }
+}
+
+/* Writes c at out and returns the number of bytes, 1 to 4. */
+size_t utf8_put(char *out, uint32_t c);
+
+/* The byte that an escape stands for, -1 where c is none. */
+static inline int utf8_escaped_byte(uint32_t c)
+{
+    return c >= 0xDC80 && c <= 0xDCFF ? (int)(c - 0xDC00) : -1;
+}
+
+/* The character that byte-level tokenizers write for a byte (GPT-2's bytes_to_unicode). */
+uint32_t byte_level_char(unsigned char byte);
+
+/* The byte that such a character stands for, -1 where it is none. */
+int byte_level_byte(uint32_t c);
+
+/* ---- vocab.c: spelling <-> id ---------------------------------------------------------------- */
+
+/* The most ids that a file may ask for; the largest vocabularies have 262,144. */
+enum { VOCAB_MAX_IDS = 1 << 22 };
+
+struct vocab_slot {
+    uint32_t hash;
+    int32_t id; /* -1: free */
+};
+
+struct vocab {
+    struct bytes *piece; /* [n_ids], {NULL, 0} where an id has none */
+    int32_t n_ids;       /* one more than the largest */
+    int32_t capacity;    /* of piece */
+    size_t n;            /* spellings in the table */
+    struct vocab_slot *slot;
+    size_t n_slots; /* a power of two */
+    struct arena text;
+};
+
+/* Gives an id its spelling. Refused: an id that is no whole number within the limits, a spelling
+ * with two ids, an id with two spellings. Adding the same once more changes nothing. */
+bool vocab_add(struct vocab *v, struct bytes spelling, double id, struct err *e);
+
+/* -1 where there is none. */
+int32_t vocab_find(const struct vocab *v, const char *text, size_t n);
+
+/* The same with hash_bytes at hand; vocab_prefetch some time before hides the wait for memory,
+ * first for the slot, then for the spelling that it leads to. */
+int32_t vocab_find_hashed(const struct vocab *v, uint64_t hash, const char *text, size_t n);
+void vocab_prefetch_slot(const struct vocab *v, uint64_t hash);
+void vocab_prefetch_piece(const struct vocab *v, uint64_t hash);
+
+/* Whether that is how the id is spelled. */
+bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n);
+void vocab_free(struct vocab *v);
+
+/* A hash of short text, for tables whose keys are compared as well. */
+uint64_t hash_bytes(const char *text, size_t n);
+
+/* ---- regex.c: the only user of pcre2 --------------------------------------------------------- */
+
+struct regex;
+struct regex_scratch; /* one thread's match data */
+
+/* `pattern` is in the syntax of Oniguruma, as tokenizer.json has it. */
+struct regex *regex_compile(const char *pattern, struct err *e);
+void regex_free(struct regex *r);
+
+struct regex_scratch *regex_scratch_new(void);
+void regex_scratch_free(struct regex_scratch *s);
+
+enum regex_result { REGEX_NONE, REGEX_MATCH, REGEX_ERROR };
+
+/* The first match at or behind `from`. ERR_LOAD where it runs away. */
+enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, const char *text,
+                             size_t n, size_t from, struct token_span *match, struct err *e);
+
+/* What Split and Replace look for: {"String": ...} or {"Regex": ...}. */
+struct pattern {
+    const char *literal; /* in the tokenizer's arena; NULL: regex */
+    size_t n_literal;
+    struct regex *regex;
+};
+
+/* where: "normalizer Replace", for sentences. */
+bool pattern_load(struct pattern *p, const struct json *j, struct tokenizer *t, const char *where,
+                  struct err *e);
+enum regex_result pattern_find(const struct pattern *p, struct regex_scratch *s, const char *text,
+                               size_t n, size_t from, struct token_span *match, struct err *e);
+
+/* ---- normalize.c ----------------------------------------------------------------------------- */
+
+struct normalizer; /* one step */
+
+bool normalize_load(struct tokenizer *t, const struct json *j, struct err *e);
+
+struct normalize_scratch {
+    struct text text[2]; /* steps write from one into the other */
+    struct regex_scratch *regex;
+};
+
+/* *out: `in` after all steps, in the scratch's memory or in `in` itself where nothing changed. */
+bool normalize_run(const struct tokenizer *t, struct normalize_scratch *s, const struct piece *in,
+                   struct piece *out, struct err *e);
+
+/* ---- added.c: tokens that are found in the text before anything else ------------------------- */
+
+struct added_token {
+    const char *content;
+    size_t n_content;
+    int32_t id;
+    bool single_word, lstrip, rstrip, normalized, special;
+};
+
+struct trie_node {
+    uint32_t child, sibling; /* 0: none */
+    int32_t token;           /* index of the added token that ends here, -1: none */
+    unsigned char byte;
+};
+
+/* All the strings that are searched for at once, leftmost and longest first. */
+struct added_set {
+    struct trie_node *node;
+    uint32_t n_nodes, capacity;
+    uint32_t root[256];        /* 0: none begins with that byte */
+    uint64_t pair[65536 / 64]; /* bit a * 256 + b: some string begins with bytes a b, or is a */
+};
+
+struct added {
+    struct added_token *token;
+    size_t n;
+    struct added_set raw, normalized;
+};
+
+bool added_load(struct tokenizer *t, const struct json *list, struct err *e);
+bool added_add(struct tokenizer *t, const struct added_token *token, struct err *e);
+
+/* Builds the sets, when normalizers and tokens are known. */
+bool added_build(struct tokenizer *t, struct err *e);
+void added_free(struct added *a);
+
+/* The next token in the piece at or behind `taken`, where the previous one ended; *match: its range
+ * with what lstrip and rstrip take in. NULL where there is none. */
+const struct added_token *added_find(const struct added *a, const struct added_set *set,
+                                     const struct piece *in, size_t taken, bool parse_special,
+                                     struct token_span *match);
+
+/* ---- pretokenize.c --------------------------------------------------------------------------- */
+
+struct pretokenizer; /* one stage */
+
+bool pretokenize_load(struct tokenizer *t, const struct json *j, struct err *e);
+
+/* Sends a piece through all stages; what comes out goes to the model. */
+bool pretokenize_run(struct encoder *en, const struct piece *in);
+
+/* ---- the models ------------------------------------------------------------------------------ */
+
+enum model_type { MODEL_BPE };
+
+struct bpe_merge {
+    int32_t left, right; /* left -1: free */
+    uint32_t rank;
+    int32_t id;
+};
+
+struct bpe {
+    struct bpe_merge *merge; /* open addressing */
+    size_t n_slots;          /* a power of two */
+    uint32_t n_merges;
+    int32_t unk;                /* -1: none */
+    int32_t ascii[128];         /* ids of one-byte characters */
+    int32_t byte_level[256];    /* ids of the characters that byte-level writes for a byte */
+    int32_t byte_fallback[256]; /* ids of <0x00> to <0xFF> */
+    bool fuse_unk, has_byte_fallback, ignore_merges;
+    bool raw;                    /* words come as bytes, not yet spelled in byte-level characters */
+    const char *prefix, *suffix; /* continuing_subword_prefix, end_of_word_suffix; "" for none */
+    uint64_t *joint;             /* [2 ^ joint_bits / 64], see bpe.c; NULL: words are never cut */
+    unsigned joint_bits;
+};
+
+struct bpe_scratch;
+
+/* "model" of tokenizer.json: its two long members as text, the others as a tree. */
+struct model_parts {
+    struct json *options;
+    struct bytes vocab, merges;
+};
+
+/* Where the search for a pair begins in bpe.merge. */
+static inline size_t bpe_slot(const struct bpe *b, int32_t left, int32_t right)
+{
+    uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
+    return (key * 0x9E3779B97F4A7C15u) >> 32 & (b->n_slots - 1);
+}
+
+/* The bit of bpe.joint that tells whether some merge joins a symbol that ends in one character to
+ * one that begins with the other. Hashed: a false "yes" costs a cut, never an id. */
+static inline size_t bpe_joint_bit(const struct bpe *b, uint32_t left, uint32_t right)
+{
+    return (((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u) >> (64 - b->joint_bits);
+}
+
+/* bpe_load.c. From "model" of tokenizer.json, or from the lines of merges.txt. */
+bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *e);
+bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e);
+
+/* What depends on how words come; after the pre-tokenizer is known. */
+bool bpe_load_finish(struct tokenizer *t, struct err *e);
+void bpe_free(struct bpe *b);
+struct bpe_scratch *bpe_scratch_new(struct err *e);
+void bpe_scratch_free(struct bpe_scratch *s);
+bool bpe_encode(struct encoder *en, const struct piece *word);
+
+/* ---- decode.c -------------------------------------------------------------------------------- */
+
+struct decode_step;
+
+bool decode_load(struct tokenizer *t, const struct json *j, struct err *e);
+
+/* ---- post.c ---------------------------------------------------------------------------------- */
+
+enum { AROUND_MAX = 64 };
+
+struct around {
+    int32_t before[AROUND_MAX], after[AROUND_MAX];
+    size_t n_before, n_after;
+};
+
+bool post_load(struct tokenizer *t, const struct json *post_processor, struct err *e);
+
+/* tokenizer_config.json and special_tokens_map.json: bos, eos, and whether they are added. */
+void post_configure(struct tokenizer *t, const struct json *config, const struct json *map);
+
+/* ---- tokenizer.c and encode.c ---------------------------------------------------------------- */
+
+struct tokenizer {
+    struct arena arena;
+    struct vocab vocab;
+    struct added added;
+    bool *special; /* [vocab.n_ids] */
+
+    struct normalizer *normalizer; /* [n_normalizers], in order */
+    size_t n_normalizers;
+    struct pretokenizer *pretokenizer; /* [n_pretokenizers], in order */
+    size_t n_pretokenizers;
+    struct decode_step *decode_step; /* [n_decode_steps], in order */
+    size_t n_decode_steps;
+
+    enum model_type model;
+    struct bpe bpe;
+
+    struct around around; /* ids that are put around a text */
+    int32_t bos, eos;     /* -1: none */
+
+    struct regex **regex; /* owned, for tokenizer_free */
+    size_t n_regexes, regex_capacity;
+};
+
+struct encoder {
+    const struct tokenizer *t;
+    unsigned flags;
+    struct ids *out;
+    struct token_spans *where; /* NULL: nobody asks */
+    struct err *e;
+    struct text escaped;
+    bool escapes;         /* the text has some */
+    struct text *stage;   /* [n_pretokenizers]: what a stage that changes text writes */
+    struct text *spelled; /* [n_pretokenizers]: a word in byte-level characters */
+    struct text word;     /* the model's */
+    struct normalize_scratch normalize;
+    struct bpe_scratch *bpe;
+    struct regex_scratch *regex;
+};
+
+/* Appends one id that stands for in[start..end). */
+bool encode_emit(struct encoder *en, int32_t id, const struct piece *in, size_t start, size_t end);
+
+/* Appends ids of which nobody asks where they came from. */
+bool encode_emit_all(struct encoder *en, const int32_t *id, size_t n);
+
+/* The model's work on one pre-token. */
+bool encode_word(struct encoder *en, const struct piece *word);
+
+/* Takes ownership of r for the tokenizer's life; frees it where there is no memory. */
+bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e);
+
+bool bytes_equal(struct bytes a, const char *text);
+
+/* ---- components, for sentences --------------------------------------------------------------- */
+
+/* "type" of a component; NULL and a sentence where it is missing. kind: "normalizer", ... */
+const char *component_type(const struct json *j, const char *kind, struct err *e);
+
+/* A member that must be a string; NULL and a sentence. */
+const char *component_text(const struct json *j, const char *kind, const char *key, struct err *e);
+
+#endif

@@ -1,0 +1,469 @@
+/*
+ * Regular expressions of tokenizer.json, which are written for Oniguruma (Ruby syntax), run by
+ * pcre2 with UTF and UCP and its just-in-time compiler where it has one. What differs between the
+ * two is rewritten by translate() or refused:
+ *
+ *   \s  \S          White_Space; pcre2's takes U+180E in as well
+ *   \w  \W          Alphabetic, marks, decimal digits, connectors; pcre2's knows no marks
+ *   \b  \B          at the edges of such words
+ *   \h  \H  \v      hexadecimal digit, U+000B; pcre2: horizontal and vertical white space
+ *   \uHHHH          \x{HHHH}
+ *   ^  $            at every line, hence PCRE2_MULTILINE
+ *   (?m:  (?im)     the dot matches newlines: pcre2's s
+ *   x{1,3}+  x{,3}  Ruby: repeated, not possessive; none to three
+ *   [a-z&&[^b]]     intersection, through a lookbehind; [a[b]] nested sets are refused
+ *
+ * A match that takes too many steps is an error, never a wait.
+ */
+#include "tokenizer/internal.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <stdlib.h>
+
+/* Steps of one match; pcre2's default is 10,000,000, a tenth of a second or so. Heap in KiB. */
+enum { MATCH_LIMIT = 10000000, HEAP_LIMIT = 65536, JIT_STACK_MAX = 8 << 20, MAX_GROUPS = 250 };
+
+struct regex {
+    pcre2_code *code;
+    bool jit;
+};
+
+struct regex_scratch {
+    pcre2_match_data *match;
+    pcre2_match_context *context;
+    pcre2_jit_stack *stack;
+};
+
+/* ---- Oniguruma -> pcre2 ---------------------------------------------------------------------- */
+
+struct translation {
+    const char *in;
+    char *out;
+    size_t n, capacity;
+    size_t atom;              /* where the last thing that a quantifier can follow begins */
+    size_t group[MAX_GROUPS]; /* where open groups begin */
+    size_t n_groups;
+    bool no_memory;
+    const char *refused; /* why */
+};
+
+static void put(struct translation *t, const char *s, size_t n)
+{
+    if (t->n + n + 1 > t->capacity) {
+        size_t capacity = (t->n + n + 1) * 2;
+        char *out = realloc(t->out, capacity);
+        if (!out) {
+            t->no_memory = true;
+            return;
+        }
+        t->out = out;
+        t->capacity = capacity;
+    }
+    memcpy(t->out + t->n, s, n);
+    t->n += n;
+    t->out[t->n] = '\0';
+}
+
+static void put_text(struct translation *t, const char *s)
+{
+    put(t, s, strlen(s));
+}
+
+/* Puts s before what stands from `at` on. */
+static void put_before(struct translation *t, size_t at, const char *s)
+{
+    size_t n = strlen(s);
+    size_t moved = t->n - at;
+    put_text(t, s);
+    if (!t->no_memory) {
+        memmove(t->out + at + n, t->out + at, moved);
+        memcpy(t->out + at, s, n);
+    }
+}
+
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+/* White_Space, which has not changed since Unicode 6.3. */
+#define SPACE_SET                                                                                  \
+    "\\x09-\\x0D\\x20\\x85\\xA0\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}"   \
+    "\\x{3000}"
+
+struct escape {
+    char letter;
+    const char *outside, *inside; /* of a class; NULL: refused there */
+};
+
+static const struct escape escapes[] = {
+    {'s', "[" SPACE_SET "]", SPACE_SET},
+    {'S', "[^" SPACE_SET "]", NULL},
+    {'w', "[" WORD "]", WORD},
+    {'W', "[^" WORD "]", NULL},
+    {'h', "[0-9a-fA-F]", "0-9a-fA-F"},
+    {'H', "[^0-9a-fA-F]", NULL},
+    {'v', "\\x0B", "\\x0B"},
+    {'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b"},
+    {'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL},
+};
+
+static bool is_hex(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* At a backslash. */
+static void translate_escape(struct translation *t, bool inside)
+{
+    char letter = t->in[1];
+    for (size_t i = 0; i < ARRAY_LEN(escapes); i++) {
+        if (letter == escapes[i].letter) {
+            const char *text = inside ? escapes[i].inside : escapes[i].outside;
+            if (text) {
+                put_text(t, text);
+            } else {
+                t->refused = "a negated class within a class";
+            }
+            t->in += 2;
+            return;
+        }
+    }
+    if (letter == 'u' && is_hex(t->in[2]) && is_hex(t->in[3]) && is_hex(t->in[4]) &&
+        is_hex(t->in[5])) {
+        put_text(t, "\\x{");
+        put(t, t->in + 2, 4);
+        put_text(t, "}");
+        t->in += 6;
+        return;
+    }
+    /* \p{..}, \x{..}, \d, \r, an escaped sign: the same in both. */
+    size_t n = letter ? 1 + utf8_size(letter) : 1;
+    size_t left = strlen(t->in);
+    n = n < left ? n : left;
+    put(t, t->in, n);
+    t->in += n;
+    if ((letter == 'p' || letter == 'P' || letter == 'x') && *t->in == '{') {
+        const char *end = strchr(t->in, '}');
+        size_t size = end ? (size_t)(end - t->in) + 1 : strlen(t->in);
+        put(t, t->in, size);
+        t->in += size;
+    }
+}
+
+static void translate_class(struct translation *t);
+
+/* [X&&[Y]], with [X written since `start`: (?:[X](?<=[Y])). */
+static void translate_intersection(struct translation *t, size_t start, bool negated)
+{
+    t->in += 2;
+    if (*t->in == '[' && !negated) {
+        put_text(t, "](?<=");
+        translate_class(t);
+        put_text(t, "))");
+        put_before(t, start, "(?:");
+        if (*t->in == ']') {
+            t->in++;
+            return;
+        }
+    }
+    t->refused = "an intersection of classes other than [..&&[..]]";
+}
+
+/* At an opening bracket. */
+static void translate_class(struct translation *t)
+{
+    size_t start = t->n;
+    put_text(t, "[");
+    t->in++;
+    bool negated = *t->in == '^';
+    if (negated) {
+        put_text(t, "^");
+        t->in++;
+    }
+    bool empty = true;
+    while (*t->in && !t->refused && !t->no_memory) {
+        if (*t->in == ']' && !empty) {
+            put_text(t, "]");
+            t->in++;
+            return;
+        }
+        if (t->in[0] == '&' && t->in[1] == '&') {
+            translate_intersection(t, start, negated);
+            return;
+        }
+        if (*t->in == '\\') {
+            translate_escape(t, true);
+        } else if (t->in[0] == '[' && t->in[1] == ':') {
+            const char *end = strstr(t->in, ":]");
+            size_t n = end ? (size_t)(end - t->in) + 2 : 1;
+            put(t, t->in, n);
+            t->in += n;
+        } else if (*t->in == '[') {
+            t->refused = "a class within a class";
+        } else {
+            put(t, t->in++, 1);
+        }
+        empty = false;
+    }
+}
+
+/* (?imx-imx: with Ruby's m, which is pcre2's s. */
+static void translate_group(struct translation *t)
+{
+    if (t->n_groups == MAX_GROUPS) {
+        t->refused = "groups nested too deep";
+        return;
+    }
+    t->group[t->n_groups++] = t->n;
+    put(t, t->in++, 1);
+    if (t->in[0] != '?') {
+        return;
+    }
+    size_t n = 1 + strspn(t->in + 1, "imx-");
+    if (t->in[n] != ':' && t->in[n] != ')') {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        char c = t->in[i] == 'm' ? 's' : t->in[i];
+        put(t, &c, 1);
+    }
+    t->in += n;
+}
+
+/* {n,m}: *n bytes; false where the brace is no quantifier. */
+static bool is_interval(const char *s, size_t *n)
+{
+    size_t a = strspn(s + 1, "0123456789");
+    size_t comma = s[1 + a] == ',';
+    size_t b = comma ? strspn(s + 2 + a, "0123456789") : 0;
+    *n = 1 + a + comma + b + 1;
+    return (a || b) && s[*n - 1] == '}';
+}
+
+/* At a brace. */
+static void translate_interval(struct translation *t)
+{
+    size_t n;
+    if (!is_interval(t->in, &n)) {
+        t->atom = t->n;
+        put_text(t, "\\{");
+        t->in++;
+        return;
+    }
+    if (t->in[1] == ',') {
+        put_text(t, "{0");
+        put(t, t->in + 1, n - 1);
+    } else {
+        put(t, t->in, n);
+    }
+    t->in += n;
+    if (*t->in == '+') {
+        put_text(t, ")");
+        put_before(t, t->atom, "(?:");
+    }
+}
+
+static void translate_one(struct translation *t)
+{
+    switch (*t->in) {
+    case '\\':
+        t->atom = t->n;
+        translate_escape(t, false);
+        return;
+    case '[':
+        t->atom = t->n;
+        translate_class(t);
+        return;
+    case '(':
+        translate_group(t);
+        return;
+    case ')':
+        if (t->n_groups) {
+            t->atom = t->group[--t->n_groups];
+        }
+        put(t, t->in++, 1);
+        return;
+    case '{':
+        translate_interval(t);
+        return;
+    case '*':
+    case '+':
+    case '?':
+        put(t, t->in++, 1);
+        return;
+    default:
+        t->atom = t->n;
+        size_t n = utf8_size(*t->in);
+        size_t left = strlen(t->in);
+        n = n < left ? n : left;
+        put(t, t->in, n);
+        t->in += n;
+    }
+}
+
+/* malloc'ed, NULL and a sentence where the pattern cannot be had in pcre2. */
+static char *translate(const char *pattern, struct err *e)
+{
+    struct translation t = {.in = pattern};
+    put_text(&t, "");
+    while (*t.in && !t.refused && !t.no_memory) {
+        translate_one(&t);
+    }
+    if (t.no_memory) {
+        err_no_memory(e);
+    } else if (t.refused) {
+        err_set(e, ERR_LOAD, "the regular expression \"%.100s\" has %s, which is not supported",
+                pattern, t.refused);
+    } else {
+        return t.out;
+    }
+    free(t.out);
+    return NULL;
+}
+
+/* ---- compile and match ----------------------------------------------------------------------- */
+
+static pcre2_code *compile(const char *pattern, struct err *e)
+{
+    char *translated = translate(pattern, e);
+    pcre2_compile_context *context = translated ? pcre2_compile_context_create(NULL) : NULL;
+    if (!context) {
+        free(translated);
+        if (translated) {
+            err_no_memory(e);
+        }
+        return NULL;
+    }
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    pcre2_code *compiled =
+        pcre2_compile((PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED,
+                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &at, context);
+    if (!compiled) {
+        char why[128] = "";
+        pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
+        err_set(e, ERR_LOAD, "the regular expression \"%.100s\" is refused by pcre2: %s", pattern,
+                why);
+    }
+    pcre2_compile_context_free(context);
+    free(translated);
+    return compiled;
+}
+
+struct regex *regex_compile(const char *pattern, struct err *e)
+{
+    struct regex *r = calloc(1, sizeof *r);
+    if (!r) {
+        err_no_memory(e);
+        return NULL;
+    }
+    r->code = compile(pattern, e);
+    if (!r->code) {
+        free(r);
+        return NULL;
+    }
+    r->jit = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE) == 0;
+    return r;
+}
+
+void regex_free(struct regex *r)
+{
+    if (r) {
+        pcre2_code_free(r->code);
+        free(r);
+    }
+}
+
+struct regex_scratch *regex_scratch_new(void)
+{
+    struct regex_scratch *s = calloc(1, sizeof *s);
+    if (!s) {
+        return NULL;
+    }
+    s->match = pcre2_match_data_create(1, NULL); /* the whole match, no groups */
+    s->context = pcre2_match_context_create(NULL);
+    s->stack = pcre2_jit_stack_create(32 << 10, JIT_STACK_MAX, NULL);
+    if (!s->match || !s->context) {
+        regex_scratch_free(s);
+        return NULL;
+    }
+    pcre2_set_match_limit(s->context, MATCH_LIMIT);
+    pcre2_set_heap_limit(s->context, HEAP_LIMIT);
+    if (s->stack) {
+        pcre2_jit_stack_assign(s->context, NULL, s->stack);
+    }
+    return s;
+}
+
+void regex_scratch_free(struct regex_scratch *s)
+{
+    if (s) {
+        pcre2_match_data_free(s->match);
+        pcre2_match_context_free(s->context);
+        pcre2_jit_stack_free(s->stack);
+        free(s);
+    }
+}
+
+enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, const char *text,
+                             size_t n, size_t from, struct token_span *match, struct err *e)
+{
+    /* The text is well formed but for surrogates, which the unchecked matcher takes like any other
+     * character (category Cs). */
+    PCRE2_SPTR subject = (PCRE2_SPTR)text;
+    int rc = r->jit
+                 ? pcre2_jit_match(r->code, subject, n, from, 0, s->match, s->context)
+                 : pcre2_match(r->code, subject, n, from, PCRE2_NO_UTF_CHECK, s->match, s->context);
+    if (rc >= 0) {
+        const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
+        *match = (struct token_span){at[0], at[1]};
+        if (at[0] >= from && at[1] >= at[0]) {
+            return REGEX_MATCH;
+        }
+        err_set(e, ERR_LOAD, "a regular expression of the tokenizer matches backwards (\\K)");
+        return REGEX_ERROR;
+    }
+    if (rc == PCRE2_ERROR_NOMATCH) {
+        return REGEX_NONE;
+    }
+    char why[128] = "";
+    pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
+    err_set(e, ERR_LOAD, "a regular expression of the tokenizer gives up on this text: %s", why);
+    return REGEX_ERROR;
+}
+
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+bool pattern_load(struct pattern *p, const struct json *j, struct tokenizer *t, const char *where,
+                  struct err *e)
+{
+    const char *literal = json_text(json_get(j, "String"), NULL);
+    const char *regex = json_text(json_get(j, "Regex"), NULL);
+    if (literal) {
+        p->n_literal = strlen(literal);
+        p->literal = arena_text(&t->arena, literal, p->n_literal);
+        return p->literal || err_no_memory(e);
+    }
+    if (!regex) {
+        return err_set(e, ERR_LOAD, "%s: \"pattern\" must be {\"String\": ..} or {\"Regex\": ..}",
+                       where);
+    }
+    p->regex = regex_compile(regex, e);
+    if (!p->regex) {
+        return err_prefix(e, "%s", where);
+    }
+    return tokenizer_own_regex(t, p->regex, e);
+}
+
+enum regex_result pattern_find(const struct pattern *p, struct regex_scratch *s, const char *text,
+                               size_t n, size_t from, struct token_span *match, struct err *e)
+{
+    if (p->regex) {
+        return regex_find(p->regex, s, text, n, from, match, e);
+    }
+    const char *hit = p->n_literal ? memmem(text + from, n - from, p->literal, p->n_literal) : NULL;
+    if (!hit) {
+        return REGEX_NONE;
+    }
+    *match = (struct token_span){(size_t)(hit - text), (size_t)(hit - text) + p->n_literal};
+    return REGEX_MATCH;
+}

@@ -1,0 +1,260 @@
+/*
+ * Text on its way through a tokenizer: buffers that grow, the caller's bytes that each byte came
+ * from (kept only where somebody asks for offsets), and UTF-8.
+ */
+#include "tokenizer/internal.h"
+
+#include <stdlib.h>
+
+void text_clear(struct text *t)
+{
+    t->n = 0;
+}
+
+void text_free(struct text *t)
+{
+    free(t->data);
+    free(t->origin);
+    *t = (struct text){0};
+}
+
+static bool grow(struct text *t, size_t needed)
+{
+    size_t capacity = t->capacity ? t->capacity : 256;
+    while (capacity < needed) {
+        if (capacity > SIZE_MAX / 2) {
+            return false;
+        }
+        capacity *= 2;
+    }
+    char *data = realloc(t->data, capacity);
+    if (!data) {
+        return false;
+    }
+    t->data = data;
+    if (t->track) {
+        size_t size;
+        struct token_span *origin =
+            checked_mul(capacity, sizeof *origin, &size) ? realloc(t->origin, size) : NULL;
+        if (!origin) {
+            return false;
+        }
+        t->origin = origin;
+    }
+    t->capacity = capacity;
+    return true;
+}
+
+bool text_reserve(struct text *t, size_t n)
+{
+    size_t needed;
+    return checked_add(t->n, n, &needed) && (needed <= t->capacity || grow(t, needed));
+}
+
+static struct token_span byte_span(const struct piece *in, size_t i)
+{
+    return in->origin ? in->origin[i] : (struct token_span){in->base + i, in->base + i + 1};
+}
+
+struct token_span piece_span(const struct piece *in, size_t start, size_t end)
+{
+    if (start < end) {
+        return (struct token_span){byte_span(in, start).start, byte_span(in, end - 1).end};
+    }
+    /* Nothing: it stands between its neighbours. */
+    size_t at = start < in->n ? byte_span(in, start).start
+                : start > 0   ? byte_span(in, start - 1).end
+                              : in->base;
+    return (struct token_span){at, at};
+}
+
+bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, size_t start,
+              size_t end)
+{
+    if (!text_reserve(t, n)) {
+        return false;
+    }
+    if (n) {
+        memcpy(t->data + t->n, s, n);
+    }
+    if (t->track) {
+        struct token_span span = piece_span(in, start, end);
+        for (size_t i = 0; i < n; i++) {
+            t->origin[t->n + i] = span;
+        }
+    }
+    t->n += n;
+    return true;
+}
+
+bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end)
+{
+    size_t n = end - start;
+    if (!text_reserve(t, n)) {
+        return false;
+    }
+    if (n) {
+        memcpy(t->data + t->n, in->data + start, n);
+    }
+    if (t->track) {
+        for (size_t i = 0; i < n; i++) {
+            t->origin[t->n + i] = byte_span(in, start + i);
+        }
+    }
+    t->n += n;
+    return true;
+}
+
+struct piece text_piece(const struct text *t, const struct piece *in)
+{
+    return (struct piece){
+        .data = t->data ? t->data : "",
+        .n = t->n,
+        .origin = t->track ? t->origin : NULL,
+        .base = in->base,
+        .first = in->first,
+    };
+}
+
+struct piece piece_slice(const struct piece *in, size_t start, size_t end)
+{
+    return (struct piece){
+        .data = in->data + start,
+        .n = end - start,
+        .origin = in->origin ? in->origin + start : NULL,
+        .base = in->base + start,
+        .first = in->first && start == 0,
+    };
+}
+
+static bool continues(unsigned char c)
+{
+    return (c & 0xC0) == 0x80;
+}
+
+/* Bytes of the well-formed character at s[0..n), n > 0; 0 where there is none. RFC 3629, section 4:
+ * the second byte rules out overlong forms, surrogates and what is beyond U+10FFFF. */
+static size_t valid_size(const unsigned char *s, size_t n)
+{
+    unsigned char c = s[0];
+    if (c < 0x80) {
+        return 1;
+    }
+    if (c < 0xE0) {
+        return c >= 0xC2 && n >= 2 && continues(s[1]) ? 2 : 0;
+    }
+    if (c < 0xF0) {
+        bool good = n >= 3 && continues(s[1]) && continues(s[2]) && !(c == 0xE0 && s[1] < 0xA0) &&
+                    !(c == 0xED && s[1] > 0x9F);
+        return good ? 3 : 0;
+    }
+    bool good = c <= 0xF4 && n >= 4 && continues(s[1]) && continues(s[2]) && continues(s[3]) &&
+                !(c == 0xF0 && s[1] < 0x90) && !(c == 0xF4 && s[1] > 0x8F);
+    return good ? 4 : 0;
+}
+
+size_t utf8_valid_prefix(const char *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        uint64_t eight;
+        if (n - i >= 8 && (memcpy(&eight, s + i, 8), (eight & 0x8080808080808080u) == 0)) {
+            i += 8;
+            continue;
+        }
+        size_t size = valid_size((const unsigned char *)s + i, n - i);
+        if (!size) {
+            break;
+        }
+        i += size;
+    }
+    return i;
+}
+
+size_t utf8_put(char *out, uint32_t c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        out[0] = (char)(0xC0 | c >> 6);
+        out[1] = (char)(0x80 | (c & 0x3F));
+        return 2;
+    }
+    if (c < 0x10000) {
+        out[0] = (char)(0xE0 | c >> 12);
+        out[1] = (char)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (char)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | c >> 18);
+    out[1] = (char)(0x80 | (c >> 12 & 0x3F));
+    out[2] = (char)(0x80 | (c >> 6 & 0x3F));
+    out[3] = (char)(0x80 | (c & 0x3F));
+    return 4;
+}
+
+bool text_escape(struct text *t, const struct piece *in)
+{
+    size_t at = 0;
+    while (at < in->n) {
+        size_t good = utf8_valid_prefix(in->data + at, in->n - at);
+        if (!text_copy(t, in, at, at + good)) {
+            return false;
+        }
+        at += good;
+        if (at < in->n) {
+            char escape[4];
+            size_t size = utf8_put(escape, 0xDC00u + (unsigned char)in->data[at]);
+            if (!text_put(t, escape, size, in, at, at + 1)) {
+                return false;
+            }
+            at++;
+        }
+    }
+    return true;
+}
+
+bool text_unescape(struct text *t, const struct piece *in)
+{
+    size_t done = 0;
+    for (size_t at = 0; at < in->n; at += utf8_size(in->data[at])) {
+        int byte = in->data[at] == '\xED' ? utf8_escaped_byte(utf8_get(in->data + at)) : -1;
+        if (byte >= 0) {
+            char raw = (char)byte;
+            if (!text_copy(t, in, done, at) || !text_put(t, &raw, 1, in, at, at + 3)) {
+                return false;
+            }
+            done = at + 3;
+        }
+    }
+    return text_copy(t, in, done, in->n);
+}
+
+/* Printable Latin-1 stands for itself; the 68 other bytes, in order, are U+0100 and up
+ * (openai/gpt-2, encoder.py, bytes_to_unicode). */
+static bool byte_level_itself(uint32_t c)
+{
+    return (c >= '!' && c <= '~') || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
+}
+
+uint32_t byte_level_char(unsigned char byte)
+{
+    if (byte_level_itself(byte)) {
+        return byte;
+    }
+    /* 0x00-0x20 are 33, 0x7F-0xA0 are 34 more, then 0xAD. */
+    return byte <= 0x20 ? 0x100u + byte : byte < 0xAD ? 0x121u + (byte - 0x7Fu) : 0x143u;
+}
+
+int byte_level_byte(uint32_t c)
+{
+    if (c < 0x100) {
+        return byte_level_itself(c) ? (int)c : -1;
+    }
+    if (c <= 0x120) {
+        return (int)(c - 0x100);
+    }
+    return c <= 0x142 ? (int)(c - 0x121 + 0x7F) : c == 0x143 ? 0xAD : -1;
+}

@@ -1,0 +1,393 @@
+/*
+ * The files of a directory -> the stages of a tokenizer, in order; nothing here knows a model by
+ * name. Each component loads itself from its part of tokenizer.json and refuses what it does not
+ * know.
+ */
+#include "tokenizer/internal.h"
+
+#include <stdlib.h>
+
+const char *component_type(const struct json *j, const char *kind, struct err *e)
+{
+    const char *type = json_text(json_get(j, "type"), NULL);
+    if (!type) {
+        err_set(e, ERR_LOAD, "%s without a \"type\"", kind);
+    }
+    return type;
+}
+
+const char *component_text(const struct json *j, const char *kind, const char *key, struct err *e)
+{
+    const char *text = json_text(json_get(j, key), NULL);
+    if (!text) {
+        err_set(e, ERR_LOAD, "%s: \"%s\" must be a string", kind, key);
+    }
+    return text;
+}
+
+bool bytes_equal(struct bytes a, const char *text)
+{
+    size_t n = strlen(text);
+    return a.size == n && memcmp(a.data, text, n) == 0;
+}
+
+bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e)
+{
+    if (t->n_regexes == t->regex_capacity) {
+        size_t capacity = t->regex_capacity ? t->regex_capacity * 2 : 8;
+        struct regex **list = realloc(t->regex, capacity * sizeof(struct regex *));
+        if (!list) {
+            regex_free(r);
+            return err_no_memory(e);
+        }
+        t->regex = list;
+        t->regex_capacity = capacity;
+    }
+    t->regex[t->n_regexes++] = r;
+    return true;
+}
+
+/* ---- tokenizer.json -------------------------------------------------------------------------- */
+
+/* {"spelling": id, ...} */
+static bool load_vocab(struct tokenizer *t, struct bytes text, struct err *e)
+{
+    struct json_scan s;
+    struct bytes key;
+    double id;
+    json_scan_begin(&s, (const char *)text.data, text.size, e);
+    bool good = json_scan_object(&s);
+    while (good && json_scan_member(&s, &key)) {
+        good = json_scan_number(&s, &id) && vocab_add(&t->vocab, key, id, e);
+    }
+    good = good && json_scan_done(&s);
+    json_scan_end(&s);
+    return good || err_prefix(e, "\"vocab\"");
+}
+
+/* The members of "model" but for the two long ones become an object of their own. */
+static bool keep_option(struct text *options, struct bytes key, struct json_scan *s)
+{
+    const struct piece none = {.data = ""};
+    struct bytes value;
+    return text_put(options, options->n ? ",\"" : "{\"", 2, &none, 0, 0) &&
+           text_put(options, (const char *)key.data, key.size, &none, 0, 0) &&
+           text_put(options, "\":", 2, &none, 0, 0) && json_scan_skip(s, &value) &&
+           text_put(options, (const char *)value.data, value.size, &none, 0, 0);
+}
+
+/* The scan stands before the model; its parts stay views into the text. */
+static bool split_model(struct json_scan *s, struct model_parts *parts, struct text *options)
+{
+    struct bytes key;
+    const struct piece none = {.data = ""};
+    json_scan_object(s);
+    while (json_scan_member(s, &key)) {
+        bool vocab = bytes_equal(key, "vocab");
+        bool merges = bytes_equal(key, "merges");
+        if (vocab || merges) {
+            json_scan_skip(s, vocab ? &parts->vocab : &parts->merges);
+        } else if (!keep_option(options, key, s)) {
+            return false;
+        }
+    }
+    return !s->failed &&
+           text_put(options, options->n ? "}" : "{}", options->n ? 1 : 2, &none, 0, 0);
+}
+
+static bool load_model_parts(struct tokenizer *t, const struct model_parts *parts, struct err *e)
+{
+    /* Files from before 2020 have no type; those with merges are BPE. */
+    const char *type =
+        json_text(json_get(parts->options, "type"), parts->merges.data ? "BPE" : "without a type");
+    if (strcmp(type, "BPE") != 0) {
+        return err_set(e, ERR_LOAD, "the model \"%.60s\" is not supported", type);
+    }
+    t->model = MODEL_BPE;
+    return load_vocab(t, parts->vocab, e) && bpe_load(t, parts, e);
+}
+
+/* Parses one part, hands it to what loads it, and forgets it. */
+static bool load_part(struct tokenizer *t, struct bytes text,
+                      bool (*load)(struct tokenizer *, const struct json *, struct err *),
+                      struct err *e)
+{
+    struct json *j = text.data ? json_parse((const char *)text.data, text.size, e) : NULL;
+    bool good = (!text.data || j) && load(t, j, e);
+    json_free(j);
+    return good;
+}
+
+/* What stands beside the model, in the order in which it is needed. */
+static const struct {
+    const char *key;
+    bool (*load)(struct tokenizer *t, const struct json *j, struct err *e);
+} components[] = {
+    {"added_tokens", added_load},
+    {"normalizer", normalize_load},
+    {"pre_tokenizer", pretokenize_load},
+    {"post_processor", post_load},
+    {"decoder", decode_load},
+};
+
+struct sections {
+    struct model_parts model;
+    struct text options;
+    struct bytes component[ARRAY_LEN(components)];
+};
+
+static bool split_file(struct bytes file, struct sections *f, struct err *e)
+{
+    struct json_scan s;
+    struct bytes key;
+    bool good = true;
+    json_scan_begin(&s, (const char *)file.data, file.size, e);
+    json_scan_object(&s);
+    while (good && json_scan_member(&s, &key)) {
+        struct bytes ignored;
+        struct bytes *to = &ignored;
+        for (size_t i = 0; i < ARRAY_LEN(components); i++) {
+            to = bytes_equal(key, components[i].key) ? &f->component[i] : to;
+        }
+        bool model = bytes_equal(key, "model");
+        good = model ? split_model(&s, &f->model, &f->options) : json_scan_skip(&s, to);
+    }
+    /* Without a failure of the text's, there was no memory for the options. */
+    good = s.failed ? false : good ? json_scan_done(&s) : err_no_memory(e);
+    json_scan_end(&s);
+    return good;
+}
+
+static bool load_sections(struct tokenizer *t, struct sections *f, struct err *e)
+{
+    if (!f->options.n) {
+        return err_set(e, ERR_LOAD, "there is no \"model\"");
+    }
+    f->model.options = json_parse(f->options.data, f->options.n, e);
+    if (!f->model.options || !load_model_parts(t, &f->model, e)) {
+        return err_prefix(e, "model");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(components); i++) {
+        if (!load_part(t, f->component[i], components[i].load, e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool load_json(struct tokenizer *t, struct bytes file, struct err *e)
+{
+    struct sections f = {0};
+    bool good = split_file(file, &f, e) && load_sections(t, &f, e);
+    json_free(f.model.options);
+    text_free(&f.options);
+    return good;
+}
+
+/* ---- vocab.json and merges.txt --------------------------------------------------------------- */
+
+/* "bos_token": "<s>" or {"content": "<s>", ...} makes a special token of what the vocabulary has.
+ */
+static bool add_named(struct tokenizer *t, const struct json *j, struct err *e)
+{
+    const char *text = json_text(j, json_text(json_get(j, "content"), NULL));
+    if (!text || !*text) {
+        return true;
+    }
+    size_t n = strlen(text);
+    int32_t id = vocab_find(&t->vocab, text, n);
+    struct added_token token = {
+        .content = text,
+        .n_content = n,
+        .id = id < 0 ? t->vocab.n_ids : id,
+        .lstrip = json_bool(json_get(j, "lstrip"), false),
+        .rstrip = json_bool(json_get(j, "rstrip"), false),
+        .special = true,
+    };
+    return added_add(t, &token, e);
+}
+
+/* "added_tokens_decoder": {"50257": {"content": ..}, ..}. */
+static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, struct err *e)
+{
+    for (const struct json *c = json_first(list); c; c = json_next(c)) {
+        const char *text = json_text(json_get(c, "content"), NULL);
+        char *end;
+        long id = json_key(c) ? strtol(json_key(c), &end, 10) : -1;
+        if (!text || !*text || id < 0 || id >= VOCAB_MAX_IDS) {
+            return err_set(e, ERR_LOAD, "\"added_tokens_decoder\" must map ids to tokens");
+        }
+        struct added_token token = {
+            .content = text,
+            .n_content = strlen(text),
+            .id = (int32_t)id,
+            .single_word = json_bool(json_get(c, "single_word"), false),
+            .lstrip = json_bool(json_get(c, "lstrip"), false),
+            .rstrip = json_bool(json_get(c, "rstrip"), false),
+            .normalized = json_bool(json_get(c, "normalized"), true),
+            .special = json_bool(json_get(c, "special"), false),
+        };
+        if (!added_add(t, &token, e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool add_configured(struct tokenizer *t, const struct json *config, const struct json *map,
+                           struct err *e)
+{
+    static const char *const names[] = {"bos_token", "eos_token",  "unk_token", "pad_token",
+                                        "sep_token", "mask_token", "cls_token"};
+    if (!add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e)) {
+        return false;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (!add_named(t, json_get(config, names[i]), e) ||
+            !add_named(t, json_get(map, names[i]), e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* GPT-2's files: byte-level BPE, and its one special token where no other file names any. */
+static bool load_gpt2(struct tokenizer *t, const struct tokenizer_files *f,
+                      const struct json *config, const struct json *map, struct err *e)
+{
+    if (!load_vocab(t, f->vocab_json, e)) {
+        return err_prefix(e, "vocab.json");
+    }
+    if (!bpe_load_text(t, f->merges_txt, e)) {
+        return err_prefix(e, "merges.txt");
+    }
+    static const char endoftext[] = "<|endoftext|>";
+    struct added_token end = {
+        .content = endoftext, .n_content = sizeof endoftext - 1, .special = true};
+    end.id = vocab_find(&t->vocab, end.content, end.n_content);
+    if ((end.id >= 0 && !added_add(t, &end, e)) || !add_configured(t, config, map, e)) {
+        return false;
+    }
+    bool prefix_space = json_bool(json_get(config, "add_prefix_space"), false);
+    const char *text = prefix_space ? "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}"
+                                    : "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
+    struct json *byte_level = json_parse(text, strlen(text), e);
+    bool good = byte_level && pretokenize_load(t, byte_level, e) && decode_load(t, byte_level, e);
+    json_free(byte_level);
+    return good;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool finish(struct tokenizer *t, const struct json *config, const struct json *map,
+                   struct err *e)
+{
+    post_configure(t, config, map);
+    size_t n = (size_t)t->vocab.n_ids;
+    t->special = arena_array(&t->arena, n, sizeof *t->special);
+    if (!t->special) {
+        return err_no_memory(e);
+    }
+    for (size_t i = 0; i < t->added.n; i++) {
+        t->special[t->added.token[i].id] = t->added.token[i].special;
+    }
+    return bpe_load_finish(t, e) && added_build(t, e);
+}
+
+/* Everything inside may then take characters to be whole. */
+static bool check_utf8(struct bytes file, const char *name, struct err *e)
+{
+    size_t good = utf8_valid_prefix((const char *)file.data, file.size);
+    return good == file.size || err_set(e, ERR_LOAD, "%s: not UTF-8 at byte %zu", name, good);
+}
+
+static bool load(struct tokenizer *t, const struct tokenizer_files *f, const struct json *config,
+                 const struct json *map, struct err *e)
+{
+    if (f->tokenizer_json.data) {
+        return check_utf8(f->tokenizer_json, "tokenizer.json", e) &&
+               (load_json(t, f->tokenizer_json, e) || err_prefix(e, "tokenizer.json"));
+    }
+    if (!f->vocab_json.data || !f->merges_txt.data) {
+        return err_set(e, ERR_LOAD,
+                       "there is no tokenizer: neither tokenizer.json nor vocab.json + merges.txt");
+    }
+    return check_utf8(f->vocab_json, "vocab.json", e) &&
+           check_utf8(f->merges_txt, "merges.txt", e) && load_gpt2(t, f, config, map, e);
+}
+
+/* A small file as a tree. *out NULL where it is absent. */
+static bool parse(struct bytes file, const char *name, struct json **out, struct err *e)
+{
+    if (!file.data) {
+        return true;
+    }
+    if (!check_utf8(file, name, e)) {
+        return false;
+    }
+    *out = json_parse((const char *)file.data, file.size, e);
+    return *out || err_prefix(e, "%s", name);
+}
+
+struct tokenizer *tokenizer_load(const struct tokenizer_files *files, struct err *e)
+{
+    struct tokenizer *t = calloc(1, sizeof *t);
+    if (!t) {
+        err_no_memory(e);
+        return NULL;
+    }
+    t->bos = t->eos = -1;
+    struct json *config = NULL;
+    struct json *map = NULL;
+    bool good = parse(files->tokenizer_config, "tokenizer_config.json", &config, e) &&
+                parse(files->special_tokens_map, "special_tokens_map.json", &map, e) &&
+                load(t, files, config, map, e) && finish(t, config, map, e);
+    if (!good) {
+        tokenizer_free(t);
+        t = NULL;
+    }
+    json_free(config);
+    json_free(map);
+    return t;
+}
+
+void tokenizer_free(struct tokenizer *t)
+{
+    if (!t) {
+        return;
+    }
+    for (size_t i = 0; i < t->n_regexes; i++) {
+        regex_free(t->regex[i]);
+    }
+    free(t->regex);
+    bpe_free(&t->bpe);
+    added_free(&t->added);
+    vocab_free(&t->vocab);
+    arena_free(&t->arena);
+    free(t);
+}
+
+int32_t tokenizer_n_ids(const struct tokenizer *t)
+{
+    return t->vocab.n_ids;
+}
+
+int32_t tokenizer_bos(const struct tokenizer *t)
+{
+    return t->bos;
+}
+
+int32_t tokenizer_eos(const struct tokenizer *t)
+{
+    return t->eos;
+}
+
+struct bytes tokenizer_piece(const struct tokenizer *t, int32_t id)
+{
+    return id >= 0 && id < t->vocab.n_ids ? t->vocab.piece[id] : (struct bytes){0};
+}
+
+bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
+{
+    return id >= 0 && id < t->vocab.n_ids && t->special[id];
+}

@@ -40,8 +40,8 @@ static const float XIELU_BETA = 0.5f,
 
 struct act_xielu act_xielu_from(float stored_p, float stored_n)
 {
-    return (struct act_xielu){.alpha_p = (float)log1p(exp(stored_p)),
-                              .alpha_n = XIELU_BETA + (float)log1p(exp(stored_n))};
+    return (struct act_xielu){.alpha_p = (float)log1p(exp((double)stored_p)),
+                              .alpha_n = XIELU_BETA + (float)log1p(exp((double)stored_n))};
 }
 
 static void apply_xielu(const struct act_xielu *a, float *x, size_t n)

@@ -12,8 +12,15 @@
 struct attend {
     int n_heads; /* query heads; a multiple of the cache's n_kv_heads */
     float scale;
-    int window; /* positions a query sees, itself included; 0: all */
+    int window;                /* positions a query sees, itself included; 0: all */
+    float softcap;             /* scores become cap * tanh(score / cap); 0: they stay */
+    const float *alibi_slopes; /* [n_heads]: scores fall by slope * distance; NULL: they do not */
+    const float *sinks; /* [n_heads]: one more logit in the softmax, which takes its share and
+                           brings nothing; NULL: none */
 };
+
+/* slopes[n_heads] of Press et al. 2022, whose largest exponent is bias_max (8 in the paper). */
+void attend_alibi_slopes(int n_heads, float bias_max, float *slopes);
 
 /*
  * out[i, h, :] for n queries q[i, h, :], both [n, n_heads, head_dim]; query i stands at

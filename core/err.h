@@ -22,7 +22,7 @@ enum err_code {
 
 struct err {
     enum err_code code;
-    char text[512]; /* one sentence without a full stop; always terminated */
+    char text[1024]; /* one sentence without a full stop; always terminated */
 };
 
 /* Writes the failure into *e and returns false, so that `return err_set(e, ...)` reads well. */

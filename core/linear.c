@@ -23,15 +23,14 @@ void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
     worker_share(w, (size_t)n_out, GRAIN, begin, end);
 }
 
-void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
-                  size_t n, float *y, size_t y_stride, enum linear_store store)
+/* The outputs [begin, end), which lie in one block. */
+static void apply_block(const struct worker *w, const struct linear *l, const float *x,
+                        size_t x_stride, size_t n, float *y, size_t y_stride,
+                        enum linear_store store, size_t begin, size_t end)
 {
-    assert(linear_supports(l->dtype));
-    size_t begin, end;
-    linear_share(w, l->n_out, &begin, &end);
-    if (begin == end)
-        return;
-    const size_t first = l->transposed ? begin : begin * l->stride;
+    const size_t block = (size_t)l->block;
+    const size_t row = begin / block * (size_t)l->block_stride + begin % block;
+    const size_t first = l->transposed ? row : row * l->stride;
     const struct linear_args args = {
         .y = y + begin,
         .y_stride = y_stride,
@@ -43,15 +42,29 @@ void linear_apply(struct worker *w, const struct linear *l, const float *x, size
         .n_w = end - begin,
         .n_k = (size_t)l->n_in,
         .bias = l->bias ? l->bias + begin : NULL,
-        .scale = 1,
+        .scale = l->scale,
         .add = store == LINEAR_ADD,
     };
     (l->transposed ? w->kernels->linear_cols : w->kernels->linear_rows)[l->dtype](&args);
 }
 
+void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
+                  size_t n, float *y, size_t y_stride, enum linear_store store)
+{
+    assert(linear_supports(l->dtype) && l->block > 0);
+    size_t begin, end;
+    linear_share(w, l->n_out, &begin, &end);
+    while (begin < end) {
+        const size_t block_end = (begin / (size_t)l->block + 1) * (size_t)l->block;
+        const size_t stop = block_end < end ? block_end : end;
+        apply_block(w, l, x, x_stride, n, y, y_stride, store, begin, stop);
+        begin = stop;
+    }
+}
+
 void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out)
 {
-    assert(!l->transposed && row >= 0 && row < l->n_out);
+    assert(!l->transposed && l->block == l->n_out && row >= 0 && row < l->n_out);
     const size_t offset = (size_t)row * l->stride * dtype_size(l->dtype);
     kernels->to_f32[l->dtype](out, (const unsigned char *)l->w + offset, (size_t)l->n_in);
 }

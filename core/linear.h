@@ -16,6 +16,12 @@ struct linear {
     size_t stride;
     bool transposed;   /* GPT-2's Conv1D */
     const float *bias; /* [n_out] or NULL */
+    float scale;       /* y = scale * (W x + b) */
+
+    /* A part of a fused matrix whose outputs lie in blocks: output r is block_stride * (r / block)
+     * + r % block outputs behind w. block = n_out: all in one piece. */
+    int block;
+    int block_stride;
 };
 
 enum linear_store { LINEAR_SET, LINEAR_ADD };
@@ -23,8 +29,8 @@ enum linear_store { LINEAR_SET, LINEAR_ADD };
 /* True for the dtypes that the kernels read in place. */
 bool linear_supports(enum dtype dtype);
 
-/* y[i, :] (= or +=) W x[i, :] + b for i in [0, n). Each worker computes its own outputs; sync
- * before y is read. */
+/* y[i, :] (= or +=) scale * (W x[i, :] + b) for i in [0, n). Each worker computes its own outputs;
+ * sync before y is read. */
 void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
                   size_t n, float *y, size_t y_stride, enum linear_store store);
 

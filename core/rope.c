@@ -131,9 +131,20 @@ void rope_angles(const struct rope *r, const double *inv_freq, int position, flo
     }
 }
 
-void rope_rotate(const struct rope *r, const struct kernels *kernels, float *heads, int n_heads,
-                 int head_dim, const float *cos_in, const float *sin_in)
+static void rotate_interleaved(float *x, const float *cos_in, const float *sin_in, size_t n_pairs)
 {
-    for (int h = 0; h < n_heads; h++)
-        kernels->rope_half(heads + (size_t)h * (size_t)head_dim, cos_in, sin_in, (size_t)r->n_dims);
+    for (size_t i = 0; i < n_pairs; i++) {
+        const float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = a * cos_in[i] - b * sin_in[i];
+        x[2 * i + 1] = b * cos_in[i] + a * sin_in[i];
+    }
+}
+
+void rope_rotate(const struct rope *r, const struct kernels *kernels, float *head,
+                 const float *cos_in, const float *sin_in)
+{
+    if (r->interleaved)
+        rotate_interleaved(head, cos_in, sin_in, (size_t)r->n_dims / 2);
+    else
+        kernels->rope_half(head, cos_in, sin_in, (size_t)r->n_dims);
 }

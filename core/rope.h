@@ -22,7 +22,8 @@ enum rope_type {
 
 struct rope {
     enum rope_type type;
-    int n_dims; /* values of a head that rotate, even */
+    bool interleaved; /* pairs are (2i, 2i + 1), as in GPT-J, not (i, i + n_dims / 2) */
+    int n_dims;       /* values of a head that rotate, even; the rest passes */
     double theta;
     double factor;
     int original_max_position_embeddings; /* the length before scaling */
@@ -53,8 +54,8 @@ void rope_frequencies(const struct rope *r, int length, double *inv_freq);
 void rope_angles(const struct rope *r, const double *inv_freq, int position, float *cos_out,
                  float *sin_out);
 
-/* Rotates the first n_dims values of each of n_heads heads, head_dim apart, in place. */
-void rope_rotate(const struct rope *r, const struct kernels *kernels, float *heads, int n_heads,
-                 int head_dim, const float *cos_in, const float *sin_in);
+/* Rotates the first n_dims values of a head in place. */
+void rope_rotate(const struct rope *r, const struct kernels *kernels, float *head,
+                 const float *cos_in, const float *sin_in);
 
 #endif

@@ -1,28 +1,68 @@
 /*
- * Attention as llama and gpt2 have it: project to heads, give queries and keys their positions,
- * remember keys and values, mix, project back.
+ * Attention: project to heads, give queries and keys their positions, remember keys and values,
+ * mix, project back.
  */
 #include "models/forward.h"
 
 #include "core/attend.h"
 
-static void project(struct worker *w, const struct linear *l, const struct pass *p, float *out)
+#include <math.h>
+
+/* Each worker clamps the outputs that it has just computed: it finds them in the same share. */
+static void clip(const struct worker *w, const struct pass *p, float *rows, int n_out)
 {
-    linear_apply(w, l, p->normed, (size_t)p->spec->hidden_size, (size_t)p->n, out, (size_t)l->n_out,
-                 LINEAR_SET);
+    const float limit = p->spec->clip_qkv;
+    size_t begin, end;
+    linear_share(w, n_out, &begin, &end);
+    for (size_t i = 0; i < (size_t)p->n; i++)
+        for (size_t r = begin; r < end; r++)
+            rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
 }
 
-/* Normalises and rotates one query or key head of row i, where the model does so. */
-static void prepare_head(const struct worker *w, const struct pass *p, const struct norm *norm,
-                         size_t i, float *head)
+static void project(struct worker *w, const struct linear *l, const struct pass *p, const float *in,
+                    float *out)
+{
+    linear_apply(w, l, in, (size_t)p->spec->hidden_size, (size_t)p->n, out, (size_t)l->n_out,
+                 LINEAR_SET);
+    if (p->spec->clip_qkv > 0)
+        clip(w, p, out, l->n_out);
+}
+
+static void normalise_head(const struct worker *w, const struct pass *p, const struct norm *norm,
+                           size_t head, float *x)
+{
+    struct norm own = *norm;
+    if (p->spec->qk_norm == QK_NORM_OWN_HEAD)
+        own.weight += head * (size_t)norm->n;
+    norm_row(w->kernels, &own, x, x);
+}
+
+/* Normalises and rotates query or key head `head` of row i, where the model does so. */
+static void prepare_head(const struct worker *w, const struct pass *p, int layer,
+                         const struct norm *norm, size_t i, size_t head, float *x)
 {
     const struct model_spec *const spec = p->spec;
-    const size_t half = (size_t)spec->rope.n_dims / 2;
-    if (spec->qk_norm)
-        norm_row(w->kernels, norm, head, head);
-    if (spec->positions == POSITIONS_ROPE)
-        rope_rotate(&spec->rope, w->kernels, head, 1, spec->head_dim, p->rope_cos + i * half,
-                    p->rope_sin + i * half);
+    const int r = spec->layers[layer].rope;
+    const bool by_head = spec->qk_norm == QK_NORM_HEAD || spec->qk_norm == QK_NORM_OWN_HEAD;
+    if (by_head && !spec->qk_norm_after_rope)
+        normalise_head(w, p, norm, head, x);
+    if (spec->positions == POSITIONS_ROPE && r != SPEC_NO_ROPE) {
+        const size_t half = (size_t)spec->ropes[r].n_dims / 2;
+        rope_rotate(&spec->ropes[r], w->kernels, x, p->rope_cos[r] + i * half,
+                    p->rope_sin[r] + i * half);
+    }
+    if (by_head && spec->qk_norm_after_rope)
+        normalise_head(w, p, norm, head, x);
+}
+
+/* Queries of far positions are made larger in some models. */
+static void grow_query(const struct pass *p, int position, float *x)
+{
+    const struct model_spec *const spec = p->spec;
+    const int steps = position / max_int(1, spec->ropes[0].original_max_position_embeddings);
+    const float growth = (float)(1 + spec->query_growth * log(1 + steps));
+    for (int d = 0; d < spec->head_dim && growth != 1; d++)
+        x[d] *= growth;
 }
 
 /* Every head of every row: queries are made ready, keys too, and keys and values go into the cache.
@@ -38,33 +78,43 @@ static void prepare_heads(struct worker *w, const struct pass *p, int layer)
     for (size_t unit = begin; unit < end; unit++) {
         const size_t i = unit / (n_heads + n_kv_heads), head = unit % (n_heads + n_kv_heads);
         if (head < n_heads) {
-            prepare_head(w, p, &weights->query_norm, i, p->query + (i * n_heads + head) * head_dim);
+            float *const query = p->query + (i * n_heads + head) * head_dim;
+            prepare_head(w, p, layer, &weights->query_norm, i, head, query);
+            grow_query(p, p->positions[i], query);
         } else {
-            const size_t at = (i * n_kv_heads + head - n_heads) * head_dim;
-            prepare_head(w, p, &weights->key_norm, i, p->key + at);
-            kv_put(&p->kv[layer], (int)(head - n_heads), p->positions[i], p->key + at,
-                   p->value + at);
+            const size_t kv_head = head - n_heads, at = (i * n_kv_heads + kv_head) * head_dim;
+            prepare_head(w, p, layer, &weights->key_norm, i, kv_head, p->key + at);
+            kv_put(&p->kv[layer], (int)kv_head, p->positions[i], p->key + at, p->value + at);
         }
     }
 }
 
-void attention_run(struct worker *w, const struct pass *p, int layer)
+void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
+                   enum linear_store store)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const struct layer_spec *const spec = &p->spec->layers[layer];
     const struct attend attend = {.n_heads = p->spec->num_attention_heads,
                                   .scale = spec->attention_scale,
-                                  .window = spec->window};
-    project(w, &weights->query, p, p->query);
-    project(w, &weights->key, p, p->key);
-    project(w, &weights->value, p, p->value);
+                                  .window = spec->window,
+                                  .softcap = p->spec->attn_logit_softcapping,
+                                  .alibi_slopes = p->weights->alibi_slopes};
+    const size_t n = (size_t)p->n;
+    project(w, &weights->query, p, in, p->query);
+    project(w, &weights->key, p, in, p->key);
+    project(w, &weights->value, p, in, p->value);
     worker_sync(w);
+    if (p->spec->qk_norm == QK_NORM_FULL) {
+        norm_rows(w, &weights->query_norm, p->query, n, p->query);
+        norm_rows(w, &weights->key_norm, p->key, n, p->key);
+        worker_sync(w);
+    }
     prepare_heads(w, p, layer);
     worker_sync(w);
-    attend_rows(w, &attend, &p->kv[layer], p->query, p->positions, (size_t)p->n,
-                p->scores + (size_t)w->index * (size_t)p->n_context, p->mixed);
+    attend_rows(w, &attend, &p->kv[layer], p->query, p->positions, n,
+                p->scores + (size_t)w->index * ((size_t)p->n_context + 1), p->mixed);
     worker_sync(w);
-    linear_apply(w, &weights->attention_out, p->mixed, (size_t)weights->attention_out.n_in,
-                 (size_t)p->n, p->x, (size_t)p->spec->hidden_size, LINEAR_ADD);
+    linear_apply(w, &weights->attention_out, p->mixed, (size_t)weights->attention_out.n_in, n, out,
+                 (size_t)p->spec->hidden_size, store);
     worker_sync(w);
 }

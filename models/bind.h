@@ -15,9 +15,10 @@ struct bind_totals {
     size_t n_bytes;
 };
 
-/* Fills in *weights, whose matrices view into the checkpoint; small vectors and the table of layers
+/* nest: what stands in front of every name of the text model in a multimodal checkpoint, else "".
+ * Fills in *weights, whose matrices view into the checkpoint; small vectors and the table of layers
  * come from the arena. ERR_LOAD with the tensor's name, and both shapes where they disagree. */
-bool bind_weights(const struct family *family, const struct model_spec *spec,
+bool bind_weights(const struct family *family, const char *nest, const struct model_spec *spec,
                   const struct checkpoint *checkpoint, struct arena *arena, struct weights *weights,
                   struct bind_totals *totals, struct err *e);
 

@@ -1,17 +1,84 @@
-/* One layer, as the papers draw it: each half looks at the normalised stream and adds to the
- * stream. */
+/*
+ * One layer, as the papers draw it: two halves, attention and feed-forward, each of which adds to
+ * the stream x. Families differ in where the norms stand and in whether the second half waits for
+ * the first.
+ */
 #include "models/forward.h"
+
+#include "core/kernels/kernels.h"
+
+/* A half: attention_run or ffn_run. */
+typedef void half_run(struct worker *w, const struct pass *p, int layer, const float *in,
+                      float *out, enum linear_store store);
+
+/* x += norm(branch), row by row. */
+static void add_normed(struct worker *w, const struct pass *p, const struct norm *norm)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    size_t begin, end;
+    worker_share(w, (size_t)p->n, 1, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        norm_row(w->kernels, norm, p->branch + i * hidden, p->branch + i * hidden);
+        w->kernels->add(p->x + i * hidden, p->branch + i * hidden, hidden);
+    }
+    worker_sync(w);
+}
+
+static void normalise(struct worker *w, const struct pass *p, const struct norm *norm, float *out)
+{
+    norm_rows(w, norm, p->x, (size_t)p->n, out);
+    worker_sync(w);
+}
+
+static void sequential_half(struct worker *w, const struct pass *p, int layer, half_run *run,
+                            const struct norm *norm, const struct norm *post_norm)
+{
+    switch (p->spec->norm_place) {
+    case NORM_BEFORE:
+        if (p->spec->residual == RESIDUAL_FROM_NORM) {
+            normalise(w, p, norm, p->x);
+            run(w, p, layer, p->x, p->x, LINEAR_ADD);
+        } else {
+            normalise(w, p, norm, p->normed);
+            run(w, p, layer, p->normed, p->x, LINEAR_ADD);
+        }
+        break;
+    case NORM_AFTER:
+        run(w, p, layer, p->x, p->branch, LINEAR_SET);
+        add_normed(w, p, post_norm);
+        break;
+    case NORM_BOTH:
+        normalise(w, p, norm, p->normed);
+        run(w, p, layer, p->normed, p->branch, LINEAR_SET);
+        add_normed(w, p, post_norm);
+        break;
+    case NORM_OUTSIDE:
+        run(w, p, layer, p->x, p->x, LINEAR_ADD);
+        normalise(w, p, norm, p->x);
+        break;
+    }
+}
+
+/* x + attention(norm(x)) + ffn(norm'(x)), where norm' is norm in some families. */
+static void parallel(struct worker *w, const struct pass *p, int layer)
+{
+    const struct layer_weights *const weights = &p->weights->layers[layer];
+    const bool shared = p->spec->residual == RESIDUAL_PARALLEL_SHARED;
+    if (!shared)
+        norm_rows(w, &weights->ffn_norm, p->x, (size_t)p->n, p->branch);
+    normalise(w, p, &weights->attention_norm, p->normed);
+    attention_run(w, p, layer, p->normed, p->x, LINEAR_ADD);
+    ffn_run(w, p, layer, shared ? p->normed : p->branch, p->x, LINEAR_ADD);
+}
 
 void block_run(struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
-    const size_t n = (size_t)p->n;
-
-    norm_rows(w, &weights->attention_norm, p->x, n, p->normed);
-    worker_sync(w);
-    attention_run(w, p, layer); /* x += attention(normed) */
-
-    norm_rows(w, &weights->ffn_norm, p->x, n, p->normed);
-    worker_sync(w);
-    ffn_run(w, p, layer); /* x += ffn(normed) */
+    if (p->spec->residual == RESIDUAL_PARALLEL || p->spec->residual == RESIDUAL_PARALLEL_SHARED) {
+        parallel(w, p, layer);
+        return;
+    }
+    sequential_half(w, p, layer, attention_run, &weights->attention_norm,
+                    &weights->attention_post_norm);
+    sequential_half(w, p, layer, ffn_run, &weights->ffn_norm, &weights->ffn_post_norm);
 }

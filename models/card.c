@@ -9,6 +9,20 @@ struct card {
     int n;
 };
 
+static const char *const positions_names[] = {
+    [POSITIONS_ROPE] = "rope",
+    [POSITIONS_LEARNED] = "learned",
+    [POSITIONS_SINUSOIDAL] = "sinusoidal",
+    [POSITIONS_ALIBI] = "alibi",
+};
+
+static const char *const qk_norm_names[] = {
+    [QK_NORM_NONE] = "none",
+    [QK_NORM_HEAD] = "head",
+    [QK_NORM_OWN_HEAD] = "own_head",
+    [QK_NORM_FULL] = "full",
+};
+
 static struct model_fact *add(struct card *c, const char *key)
 {
     assert(c->n < MAX_FACTS);
@@ -70,13 +84,11 @@ static void add_attention(struct card *c, const struct model_spec *spec)
     add_number(c, "num_attention_heads", spec->num_attention_heads);
     add_number(c, "num_key_value_heads", spec->num_key_value_heads);
     add_number(c, "head_dim", spec->head_dim);
-    add_bool(c, "qkv_bias", spec->qkv_bias);
-    add_bool(c, "attention_out_bias", spec->attention_out_bias);
-    add_bool(c, "qk_norm", spec->qk_norm);
+    add_text(c, "qk_norm", qk_norm_names[spec->qk_norm]);
     add_windows(c, spec);
-    add_text(c, "positions", spec->positions == POSITIONS_ROPE ? "rope" : "learned");
+    add_text(c, "positions", positions_names[spec->positions]);
     if (spec->positions == POSITIONS_ROPE)
-        add_rope(c, &spec->rope);
+        add_rope(c, &spec->ropes[0]);
 }
 
 struct model_fact *card_write(const struct family *family, const struct model_spec *spec,
@@ -99,7 +111,6 @@ struct model_fact *card_write(const struct family *family, const struct model_sp
     add_text(&c, "ffn", spec->ffn == FFN_GATED ? "gated" : "plain");
     add_text(&c, "hidden_act", act_name(spec->hidden_act));
     add_number(&c, "intermediate_size", spec->intermediate_size);
-    add_bool(&c, "mlp_bias", spec->mlp_bias);
     *n = c.n;
     return c.facts;
 }

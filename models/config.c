@@ -200,6 +200,17 @@ bool config_bool_or(struct config *c, const char *key, bool fallback)
     return json_bool(j, fallback);
 }
 
+role_set config_roles(struct config *c, const char *key, role_set roles, bool fallback)
+{
+    return config_bool_or(c, key, fallback) ? roles : 0;
+}
+
+void config_require_bool(struct config *c, const char *key, bool value)
+{
+    if (config_bool_or(c, key, value) != value)
+        config_fail(c, "\"%s\": %s is not supported", key, value ? "false" : "true");
+}
+
 enum act config_act_or(struct config *c, const char *key, enum act fallback)
 {
     const struct json *const j = config_any(c, key);
@@ -259,6 +270,33 @@ void config_windows(struct config *c, struct model_spec *spec, int window, int f
         spec->layers[i].window = slides ? window : 0;
         type = type ? json_next(type) : NULL;
     }
+}
+
+void config_window_pattern(struct config *c, struct model_spec *spec, int window, int pattern)
+{
+    const bool given = json_get(c->root, "sliding_window") != NULL; /* null says "none" */
+    const struct json *const p = config_any(c, "sliding_window_pattern");
+    window = config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, given ? 0 : window);
+    if (json_type(p) == JSON_STRING) /* "LLLG": local and global layers */
+        pattern = (int)strlen(json_text(p, ""));
+    else
+        pattern = config_size_or(c, "sliding_window_pattern", CONFIG_MAX_LAYERS, pattern);
+    config_windows(c, spec, window, 0);
+    const bool by_type = json_type(json_get(c->root, "layer_types")) == JSON_ARRAY;
+    for (int i = pattern - 1; !c->failed && !by_type && i < spec->num_hidden_layers; i += pattern)
+        spec->layers[i].window = 0;
+}
+
+float config_softcap(struct config *c, const char *key, double fallback)
+{
+    const bool given = json_get(c->root, key) != NULL;
+    return (float)config_positive_or(c, key, given ? 0 : fallback);
+}
+
+void config_skip(struct config *c, const char *const *keys)
+{
+    for (; *keys; keys++)
+        config_any(c, *keys);
 }
 
 bool config_says_nothing(const struct json *j)

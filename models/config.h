@@ -58,9 +58,27 @@ void config_heads(struct config *c, struct model_spec *spec, const char *heads_k
 /* An activation function by name. */
 enum act config_act_or(struct config *c, const char *key, enum act fallback);
 
-/* rope_parameters, or rope_theta with rope_scaling. default_theta: where neither has one. */
-struct rope config_rope(struct config *c, int n_dims, double default_theta,
-                        int max_position_embeddings);
+/* `roles` where the key is true, else none: which tensors have a bias. */
+role_set config_roles(struct config *c, const char *key, role_set roles, bool fallback);
+
+/* Fails unless the key is absent, null or `value`: for a switch that only one way is supported. */
+void config_require_bool(struct config *c, const char *key, bool value);
+
+/* What a family takes for granted where the config says nothing. */
+struct rope_defaults {
+    double theta;   /* of rope_theta (gpt_neox: rotary_emb_base) */
+    double partial; /* of partial_rotary_factor (gpt_neox: rotary_pct): the part of a head that
+                       rotates */
+};
+
+/* The rope of rope_parameters, or of rope_theta with rope_scaling, for spec->head_dim. */
+struct rope config_rope(struct config *c, const struct model_spec *spec,
+                        struct rope_defaults defaults);
+
+/* The same from an object that is already at hand (may be NULL), as where each layer type has one.
+ */
+struct rope config_rope_from(struct config *c, const struct model_spec *spec,
+                             const struct json *scaling, struct rope_defaults defaults);
 
 /* Takes spec->layers, each with scale 1 / sqrt(head_dim) and no window. False after a failure. */
 bool config_layers(struct config *c, struct model_spec *spec);
@@ -68,6 +86,17 @@ bool config_layers(struct config *c, struct model_spec *spec);
 /* Gives the window to the layers that layer_types calls sliding_attention; without layer_types to
  * those from first_layer on. */
 void config_windows(struct config *c, struct model_spec *spec, int window, int first_layer);
+
+/* Gives a window to the layers that layer_types calls sliding_attention; without layer_types to all
+ * but every sliding_window_pattern-th. window and pattern: where the keys are absent (0: no
+ * window). */
+void config_window_pattern(struct config *c, struct model_spec *spec, int window, int pattern);
+
+/* A cap above zero; 0 where the key is null, the fallback where it is absent. */
+float config_softcap(struct config *c, const char *key, double fallback);
+
+/* Marks keys as read that this family's originals do not use either; the list ends with NULL. */
+void config_skip(struct config *c, const char *const *keys);
 
 /* null, false, 0, "", [] and {}. */
 bool config_says_nothing(const struct json *j);

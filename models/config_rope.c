@@ -7,13 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-static int rope_length(struct config *c, const struct json *scaling, int fallback)
+/* original_max_position_embeddings beside the type, or (phi3) at the top of the config. */
+static int original_length(struct config *c, const struct json *scaling, int fallback)
 {
-    const struct json *const j = json_get(scaling, "original_max_position_embeddings");
+    const char *const key = "original_max_position_embeddings";
+    const struct json *const top = config_any(c, key);
+    const struct json *j = json_get(scaling, key);
     int64_t n = fallback;
-    if (j && json_type(j) != JSON_NULL && !json_integer(j, 1, CONFIG_MAX_SIZE, &n))
-        config_fail(c, "rope: \"original_max_position_embeddings\" must be a whole number above "
-                       "zero");
+    if (json_type(j) == JSON_NULL)
+        j = top;
+    if (json_type(j) != JSON_NULL && !json_integer(j, 1, CONFIG_MAX_SIZE, &n))
+        config_fail(c, "rope: \"%s\" must be a whole number above zero", key);
     return (int)n;
 }
 
@@ -68,6 +72,10 @@ static const char *const rope_keys[] = {
     "truncate",
     "low_freq_factor",
     "high_freq_factor",
+    "alpha",
+    "llama_4_scaling_beta",
+    "max_position_embeddings",
+    "partial_rotary_factor",
     "mscale",
     "short_factor",
     "long_factor",
@@ -97,41 +105,85 @@ static enum rope_type rope_type(struct config *c, const struct json *scaling)
     return type;
 }
 
-struct rope config_rope(struct config *c, int n_dims, double default_theta,
-                        int max_position_embeddings)
+/* How many values of a head rotate. */
+static int rotating_dims(struct config *c, const struct model_spec *spec,
+                         const struct json *scaling, double fallback)
 {
-    const double theta = config_positive_or(c, "rope_theta", default_theta);
-    const struct json *const old = config_any(c, "rope_scaling");
-    const struct json *const new = config_any(c, "rope_parameters");
-    const struct json *const scaling = new ? new : old;
-    if (scaling && json_type(scaling) != JSON_OBJECT)
-        config_fail(c, "\"%s\" must be an object, not %s", new ? "rope_parameters" : "rope_scaling",
-                    json_type_name(json_type(scaling)));
-    rope_check_keys(c, scaling);
+    double partial = config_positive_or(c, "rotary_pct", fallback);
+    partial = config_positive_or(c, "partial_rotary_factor", partial);
+    partial = rope_number(c, scaling, "partial_rotary_factor", partial);
+    const int n_dims = partial <= 1 ? (int)(spec->head_dim * partial) : spec->head_dim + 1;
+    if (n_dims > spec->head_dim)
+        config_fail(c, "rope: the part of a head that rotates must be at most 1, not %g", partial);
+    else if (n_dims % 2)
+        config_fail(c, "heads of %d values cannot rotate: the number must be even", n_dims);
+    return n_dims;
+}
 
+static double rope_theta(struct config *c, const struct json *scaling, double fallback)
+{
+    double theta = config_positive_or(c, "rotary_emb_base", fallback);
+    theta = config_positive_or(c, "rope_theta", theta);
+    return rope_number(c, scaling, "rope_theta", theta);
+}
+
+/* Hunyuan's "dynamic" with alpha: a theta that does not depend on the length
+ * (transformers/models/hunyuan_v1_dense). */
+static void apply_alpha(struct config *c, const struct json *scaling, struct rope *r)
+{
+    const double alpha = rope_number(c, scaling, "alpha", 0);
+    if (r->type != ROPE_DYNAMIC || alpha == 0)
+        return;
+    r->type = ROPE_DEFAULT;
+    r->theta *= pow(alpha, r->n_dims / (r->n_dims - 2.0));
+}
+
+static void read_longrope(struct config *c, const struct model_spec *spec,
+                          const struct json *scaling, struct rope *r)
+{
+    r->short_factor = rope_factors(c, scaling, "short_factor", r->n_dims / 2);
+    r->long_factor = rope_factors(c, scaling, "long_factor", r->n_dims / 2);
+    const double stretch =
+        (double)spec->max_position_embeddings / r->original_max_position_embeddings;
+    r->factor = rope_number(c, scaling, "factor", stretch);
+}
+
+struct rope config_rope_from(struct config *c, const struct model_spec *spec,
+                             const struct json *scaling, struct rope_defaults defaults)
+{
+    rope_check_keys(c, scaling);
     struct rope r = {
         .type = rope_type(c, scaling),
-        .n_dims = n_dims,
-        .theta = rope_number(c, scaling, "rope_theta", theta),
+        .n_dims = rotating_dims(c, spec, scaling, defaults.partial),
+        .theta = rope_theta(c, scaling, defaults.theta),
         .factor = rope_number(c, scaling, "factor", 1),
-        .original_max_position_embeddings = rope_length(c, scaling, max_position_embeddings),
+        .original_max_position_embeddings =
+            original_length(c, scaling, spec->max_position_embeddings),
         .low_freq_factor = rope_number(c, scaling, "low_freq_factor", 1),
         .high_freq_factor = rope_number(c, scaling, "high_freq_factor", 4),
         .beta_fast = rope_number(c, scaling, "beta_fast", 32),
         .beta_slow = rope_number(c, scaling, "beta_slow", 1),
         .truncate = json_bool(json_get(scaling, "truncate"), true),
     };
-    if (n_dims % 2)
-        config_fail(c, "heads of %d values cannot rotate: the number must be even", n_dims);
     if (r.type == ROPE_LLAMA3 && r.high_freq_factor <= r.low_freq_factor)
         config_fail(c, "rope: \"high_freq_factor\" must be above \"low_freq_factor\"");
-    if (r.type == ROPE_LONGROPE) {
-        r.short_factor = rope_factors(c, scaling, "short_factor", n_dims / 2);
-        r.long_factor = rope_factors(c, scaling, "long_factor", n_dims / 2);
-        r.factor =
-            rope_number(c, scaling, "factor",
-                        (double)max_position_embeddings / r.original_max_position_embeddings);
-    }
+    if (r.type == ROPE_LONGROPE)
+        read_longrope(c, spec, scaling, &r);
+    apply_alpha(c, scaling, &r);
     r.attention_factor = rope_attention_factor(c, scaling, &r);
     return r;
+}
+
+struct rope config_rope(struct config *c, const struct model_spec *spec,
+                        struct rope_defaults defaults)
+{
+    const struct json *const old = config_any(c, "rope_scaling");
+    const struct json *const new = config_any(c, "rope_parameters");
+    const struct json *scaling = new ? new : old;
+    if (json_get(scaling, "full_attention")) /* one for each type of layer */
+        scaling = json_get(scaling, "full_attention");
+    if (scaling && json_type(scaling) != JSON_OBJECT)
+        config_fail(c, "\"%s\" must be an object, not %s", new ? "rope_parameters" : "rope_scaling",
+                    json_type_name(json_type(scaling)));
+    return config_rope_from(c, spec, scaling, defaults);
 }

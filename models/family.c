@@ -3,21 +3,73 @@
 
 #include <string.h>
 
-extern const struct family family_gpt2, family_llama, family_mistral, family_qwen2, family_qwen3;
+#define FAMILIES(X)                                                                                \
+    X(apertus)                                                                                     \
+    X(arcee)                                                                                       \
+    X(bert)                                                                                        \
+    X(biogpt)                                                                                      \
+    X(bloom)                                                                                       \
+    X(codegen)                                                                                     \
+    X(cohere)                                                                                      \
+    X(cohere2)                                                                                     \
+    X(ctrl)                                                                                        \
+    X(ernie4_5)                                                                                    \
+    X(exaone4)                                                                                     \
+    X(falcon)                                                                                      \
+    X(gemma)                                                                                       \
+    X(gemma2)                                                                                      \
+    X(gemma3_text)                                                                                 \
+    X(glm)                                                                                         \
+    X(glm4)                                                                                        \
+    X(gpt2)                                                                                        \
+    X(gpt_bigcode)                                                                                 \
+    X(gpt_neo)                                                                                     \
+    X(gpt_neox)                                                                                    \
+    X(gptj)                                                                                        \
+    X(granite)                                                                                     \
+    X(hunyuan_v1_dense)                                                                            \
+    X(llama)                                                                                       \
+    X(minicpm)                                                                                     \
+    X(ministral3)                                                                                  \
+    X(mistral)                                                                                     \
+    X(mpt)                                                                                         \
+    X(nemotron)                                                                                    \
+    X(olmo)                                                                                        \
+    X(olmo2)                                                                                       \
+    X(olmo3)                                                                                       \
+    X(openai_gpt)                                                                                  \
+    X(opt)                                                                                         \
+    X(phi)                                                                                         \
+    X(phi3)                                                                                        \
+    X(qwen2)                                                                                       \
+    X(qwen3)                                                                                       \
+    X(roberta)                                                                                     \
+    X(seed_oss)                                                                                    \
+    X(smollm3)                                                                                     \
+    X(stablelm)                                                                                    \
+    X(starcoder2)                                                                                  \
+    X(xglm)
 
-const struct family *const family_table[] = {
-    &family_gpt2,    //
-    &family_llama,   //
-    &family_mistral, //
-    &family_qwen2,   //
-    &family_qwen3,   //
-    NULL,
-};
+#define DECLARE(name) extern const struct family family_##name;
+FAMILIES(DECLARE)
+
+#define ENTRY(name) &family_##name,
+const struct family *const family_table[] = {FAMILIES(ENTRY) NULL};
+
+static bool answers_to(const struct family *family, const char *model_type)
+{
+    if (strcmp(family->model_type, model_type) == 0)
+        return true;
+    for (const char *const *alias = family->aliases; alias && *alias; alias++)
+        if (strcmp(*alias, model_type) == 0)
+            return true;
+    return false;
+}
 
 const struct family *family_find(const char *model_type)
 {
     for (size_t i = 0; family_table[i]; i++)
-        if (strcmp(family_table[i]->model_type, model_type) == 0)
+        if (answers_to(family_table[i], model_type))
             return family_table[i];
     return NULL;
 }

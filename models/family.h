@@ -11,6 +11,8 @@
 
 struct family {
     const char *model_type; /* as in config.json */
+    const char *const
+        *aliases; /* other values of it that mean the same; ends with NULL, may be NULL */
 
     /* Fills in the spec. Failures stick to the config (models/config.h), so there is nothing to
      * return. */
@@ -39,5 +41,20 @@ void family_llama_base(struct config *c, struct model_spec *spec);
 
 /* use_sliding_window, sliding_window and max_window_layers, as qwen2 and qwen3 have them. */
 void family_qwen_windows(struct config *c, struct model_spec *spec);
+
+/* What one member of a line of models shares with the next. */
+void family_cohere_base(struct config *c, struct model_spec *spec);
+void family_gemma_base(struct config *c, struct model_spec *spec);
+void family_gemma2_base(struct config *c, struct model_spec *spec);
+void family_glm_base(struct config *c, struct model_spec *spec);
+void family_bert_base(struct config *c, struct model_spec *spec);
+void family_gpt2_base(struct config *c, struct model_spec *spec);
+void family_gptj_base(struct config *c, struct model_spec *spec);
+extern const char *const family_gpt2_ignored[];
+void family_granite_base(struct config *c, struct model_spec *spec);
+void family_olmo2_base(struct config *c, struct model_spec *spec);
+extern const struct tensor_entry family_gemma2_tensors[];
+extern const struct tensor_entry family_glm_tensors[];
+extern const struct tensor_entry family_olmo2_tensors[];
 
 #endif

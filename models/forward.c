@@ -3,38 +3,154 @@
 
 #include "core/kernels/kernels.h"
 
-/* x[i] = embedding[ids[i]] (+ positions[i]'s row where positions are learned), and the angles of
- * each position. */
-static void embed(struct worker *w, const struct pass *p)
+#include <math.h>
+
+/* The row of sines, then cosines, of a position; ctrl counts its frequencies to half, xglm to half
+ * - 1. */
+static void sinusoid(const struct model_spec *spec, int position, float *out)
+{
+    const int half = spec->hidden_size / 2;
+    const double n_steps = spec->sinusoid_inclusive ? half - 1 : half;
+    for (int i = 0; i < half; i++) {
+        const double angle = position * pow(10000, -i / n_steps);
+        out[i] = (float)sin(angle);
+        out[half + i] = (float)cos(angle);
+    }
+    if (spec->hidden_size % 2)
+        out[2 * half] = 0;
+}
+
+/* x += what stands for the position, where that is added to the embedding. row: [hidden_size] to
+ * work in. */
+static void add_position(const struct worker *w, const struct pass *p, int position, float *row,
+                         float *x)
 {
     const struct model_spec *const spec = p->spec;
-    const size_t hidden = (size_t)spec->hidden_size, half = (size_t)spec->rope.n_dims / 2;
+    position += spec->position_offset;
+    if (spec->positions == POSITIONS_LEARNED)
+        linear_row(w->kernels, &p->weights->positions, position, row);
+    else if (spec->positions == POSITIONS_SINUSOIDAL)
+        sinusoid(spec, position, row);
+    else
+        return;
+    w->kernels->add(x, row, (size_t)spec->hidden_size);
+}
+
+static void prepare_angles(const struct pass *p, size_t i)
+{
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        const struct rope *const rope = &p->spec->ropes[r];
+        const size_t at = i * (size_t)rope->n_dims / 2;
+        rope_angles(rope, p->inv_freq[r], p->positions[i], p->rope_cos[r] + at,
+                    p->rope_sin[r] + at);
+    }
+}
+
+/* table[ids[i]] * scale, as wide as the table. */
+static void look_up(struct worker *w, const struct pass *p, float *out)
+{
+    const size_t size = (size_t)p->spec->embedding_size;
+    const float scale = p->spec->embedding_scale;
     size_t begin, end;
     worker_share(w, (size_t)p->n, 1, &begin, &end);
     for (size_t i = begin; i < end; i++) {
-        float *const x = p->x + i * hidden;
-        linear_row(w->kernels, &p->weights->embedding, p->ids[i], x);
-        if (spec->positions == POSITIONS_ROPE) {
-            rope_angles(&spec->rope, p->inv_freq, p->positions[i], p->rope_cos + i * half,
-                        p->rope_sin + i * half);
-        } else {
-            float *const position = p->normed + i * hidden; /* free until the first norm */
-            linear_row(w->kernels, &p->weights->positions, p->positions[i], position);
-            w->kernels->add(x, position, hidden);
-        }
+        float *const row = out + i * size;
+        linear_row(w->kernels, &p->weights->embedding, p->ids[i], row);
+        for (size_t d = 0; scale != 1 && d < size; d++)
+            row[d] *= scale;
     }
+}
+
+/* What comes between the table and the first layer. */
+static void finish_embedding(const struct worker *w, const struct pass *p)
+{
+    const struct weights *const weights = p->weights;
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    size_t begin, end;
+    worker_share(w, (size_t)p->n, 1, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float *const x = p->x + i * hidden, *const row = p->normed + i * hidden;
+        add_position(w, p, p->positions[i], row, x);
+        if (p->spec->type_vocab_size) {
+            linear_row(w->kernels, &weights->token_types, 0, row);
+            w->kernels->add(x, row, hidden);
+        }
+        if (p->spec->embedding_norm)
+            norm_row(w->kernels, &weights->embedding_norm, x, x);
+        prepare_angles(p, i);
+    }
+}
+
+static void embed(struct worker *w, const struct pass *p)
+{
+    const struct linear *const project_in = &p->weights->project_in;
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    if (project_in->w) {
+        look_up(w, p, p->embedded);
+        worker_sync(w);
+        linear_apply(w, project_in, p->embedded, (size_t)p->spec->embedding_size, (size_t)p->n,
+                     p->x, hidden, LINEAR_SET);
+        worker_sync(w);
+    } else {
+        look_up(w, p, p->x);
+    }
+    finish_embedding(w, p);
     worker_sync(w);
 }
 
-/* logits = head(norm(x)) of the last n_rows tokens. */
-static void head(struct worker *w, const struct pass *p)
+/* norm(act(dense(rows))) into p->normed. */
+static float *transform(struct worker *w, const struct pass *p, const float *rows)
 {
     const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
-    const float *const x = p->x + ((size_t)p->n - n_rows) * hidden;
-    norm_rows(w, &p->weights->final_norm, x, n_rows, p->normed);
+    size_t begin, end;
+    linear_apply(w, &p->weights->head_dense, rows, hidden, n_rows, p->normed, hidden, LINEAR_SET);
     worker_sync(w);
-    linear_apply(w, &p->weights->head, p->normed, hidden, n_rows, p->logits,
-                 (size_t)p->spec->vocab_size, LINEAR_SET);
+    worker_share(w, n_rows, 1, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float *const row = p->normed + i * hidden;
+        act_apply(w->kernels, p->spec->hidden_act, NULL, row, hidden);
+        norm_row(w->kernels, &p->weights->head_norm, row, row);
+    }
+    worker_sync(w);
+    return p->normed;
+}
+
+/* Each worker bends the logits that it has computed. */
+static void bend_logits(const struct worker *w, const struct pass *p)
+{
+    const float cap = p->spec->final_logit_softcapping;
+    const size_t vocab = (size_t)p->spec->vocab_size;
+    size_t begin, end;
+    linear_share(w, p->spec->vocab_size, &begin, &end);
+    for (size_t i = 0; cap > 0 && i < (size_t)p->n_rows; i++)
+        for (size_t r = begin; r < end; r++)
+            p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
+}
+
+/* logits of the last n_rows tokens. */
+static void head(struct worker *w, const struct pass *p)
+{
+    const struct weights *const weights = p->weights;
+    const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
+    float *rows = p->x + ((size_t)p->n - n_rows) * hidden;
+    size_t width = hidden;
+    if (!p->spec->no_final_norm) {
+        norm_rows(w, &weights->final_norm, rows, n_rows, p->normed);
+        worker_sync(w);
+        rows = p->normed;
+    }
+    if (p->spec->head_transform)
+        rows = transform(w, p, rows);
+    if (weights->project_out.w) {
+        width = (size_t)p->spec->embedding_size;
+        linear_apply(w, &weights->project_out, rows, hidden, n_rows, p->embedded, width,
+                     LINEAR_SET);
+        worker_sync(w);
+        rows = p->embedded;
+    }
+    linear_apply(w, &weights->head, rows, width, n_rows, p->logits, (size_t)p->spec->vocab_size,
+                 LINEAR_SET);
+    bend_logits(w, p);
 }
 
 void forward_run(struct worker *w, void *pass)

@@ -11,6 +11,7 @@
 struct model {
     struct arena arena; /* holds all that is pointed to below, the mapped tensors excepted */
     const struct family *family;
+    bool is_nested; /* the text model of a multimodal checkpoint */
     struct model_spec spec;
     struct weights weights;
     struct generation_config generation;

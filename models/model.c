@@ -49,8 +49,18 @@ static bool unknown_family(const char *model_type, struct err *e)
                    model_type, known);
 }
 
-static bool configure(struct model *m, const struct json *config, struct err *e)
+/* A multimodal config holds the one of its text model; its own model_type may be that of a family
+ * too. */
+static const struct json *text_config(const struct json *config)
 {
+    const struct json *const text = json_get(config, "text_config");
+    return json_type(text) == JSON_OBJECT ? text : config;
+}
+
+static bool configure(struct model *m, const struct json *root, struct err *e)
+{
+    const struct json *const config = text_config(root);
+    m->is_nested = config != root;
     const struct json *const model_type = json_get(config, "model_type");
     struct config c;
     if (!config_init(&c, config, &m->arena, e))
@@ -60,7 +70,15 @@ static bool configure(struct model *m, const struct json *config, struct err *e)
     m->family = family_find(json_text(model_type, ""));
     if (!m->family)
         return unknown_family(json_text(model_type, ""), e);
+    m->spec = (struct model_spec){.embedding_scale = 1,
+                                  .residual_multiplier = 1,
+                                  .logit_scale = 1,
+                                  .alibi_scale = 1,
+                                  .alibi_bias_max = 8,
+                                  .qkv_groups = 1};
     m->family->configure(&c, &m->spec);
+    if (!m->spec.embedding_size)
+        m->spec.embedding_size = m->spec.hidden_size;
     config_check_unread(&c, m->family->model_type);
     return !c.failed;
 }
@@ -78,6 +96,18 @@ static bool describe(struct model *m, const struct bind_totals *totals, struct e
     return m->facts ? true : err_no_memory(e);
 }
 
+/* Where a multimodal checkpoint keeps its text model: transformers 4 and 5 differ. */
+static const char *find_nest(const struct model *m, const struct checkpoint *checkpoint)
+{
+    static const char *const nests[] = {"language_model.", "model.language_model."};
+    const size_t n = checkpoint_n_tensors(checkpoint);
+    for (size_t k = 0; m->is_nested && k < ARRAY_LEN(nests); k++)
+        for (size_t i = 0; i < n; i++)
+            if (strncmp(checkpoint_tensor_at(checkpoint, i)->name, nests[k], strlen(nests[k])) == 0)
+                return nests[k];
+    return "";
+}
+
 static bool load(struct model *m, struct checkpoint *checkpoint, const struct sources *s,
                  struct err *e)
 {
@@ -85,7 +115,8 @@ static bool load(struct model *m, struct checkpoint *checkpoint, const struct so
     return (configure(m, s->config, e) || err_prefix(e, "config.json")) &&
            generation_config_read(s->generation, s->config, &m->arena, &m->generation, e) &&
            checkpoint_load_tensors(checkpoint, e) &&
-           bind_weights(m->family, &m->spec, checkpoint, &m->arena, &m->weights, &totals, e) &&
+           bind_weights(m->family, find_nest(m, checkpoint), &m->spec, checkpoint, &m->arena,
+                        &m->weights, &totals, e) &&
            describe(m, &totals, e);
 }
 

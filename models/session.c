@@ -25,7 +25,7 @@ struct session {
     struct pass pass;
     void *block;      /* all that the pass points to */
     struct kv *kv;    /* [num_hidden_layers] */
-    double *inv_freq; /* [rope.n_dims / 2] */
+    double *inv_freq; /* of all ropes, one behind the other */
     int rope_length;  /* the length of text that inv_freq is for; 0: none yet */
     int *positions;   /* [n_batch] */
     int position;     /* tokens so far */
@@ -67,24 +67,34 @@ static void cut_kv(struct cutter *c, const struct model_spec *spec, int n_contex
     }
 }
 
+static bool needs_branch(const struct model_spec *spec)
+{
+    return spec->norm_place == NORM_AFTER || spec->norm_place == NORM_BOTH ||
+           spec->residual == RESIDUAL_PARALLEL;
+}
+
 static void cut_scratch(struct cutter *c, const struct model_spec *spec,
                         const struct session_params *params, struct pass *p)
 {
     const size_t n = (size_t)params->n_batch, hidden = (size_t)spec->hidden_size;
     const size_t queries = (size_t)spec->num_attention_heads * (size_t)spec->head_dim;
     const size_t keys = (size_t)spec->num_key_value_heads * (size_t)spec->head_dim;
-    const size_t half = (size_t)spec->rope.n_dims / 2;
     p->x = cut(c, n, hidden);
+    p->embedded =
+        cut(c, spec->embedding_size == spec->hidden_size ? 0 : n, (size_t)spec->embedding_size);
     p->normed = cut(c, n, hidden);
+    p->branch = cut(c, needs_branch(spec) ? n : 0, hidden);
     p->query = cut(c, n, queries);
     p->key = cut(c, n, keys);
     p->value = cut(c, n, keys);
     p->mixed = cut(c, n, queries);
     p->gate = cut(c, spec->ffn == FFN_GATED ? n : 0, (size_t)spec->intermediate_size);
     p->up = cut(c, n, (size_t)spec->intermediate_size);
-    p->rope_cos = cut(c, n, half);
-    p->rope_sin = cut(c, n, half);
-    p->scores = cut(c, (size_t)params->n_threads, (size_t)params->n_context);
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        p->rope_cos[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
+        p->rope_sin[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
+    }
+    p->scores = cut(c, (size_t)params->n_threads, (size_t)params->n_context + 1);
 }
 
 /* The whole block; *bytes gets the sizes of its parts. False on overflow. */
@@ -117,6 +127,14 @@ bool session_measure(const struct model *m, const struct session_params *params,
     return true;
 }
 
+static size_t n_frequencies(const struct model_spec *spec)
+{
+    size_t n = 0;
+    for (int r = 0; r < SPEC_MAX_ROPES; r++)
+        n += (size_t)spec->ropes[r].n_dims / 2;
+    return n;
+}
+
 static bool take_memory(struct session *s, struct err *e)
 {
     const struct model_spec *const spec = &s->model->spec;
@@ -126,7 +144,7 @@ static bool take_memory(struct session *s, struct err *e)
     const size_t total = bytes.kv + bytes.scratch + bytes.logits;
     s->block = calloc(1, total + LINE); /* zeroed by the kernel, page by page, on first touch */
     s->kv = calloc((size_t)spec->num_hidden_layers, sizeof *s->kv);
-    s->inv_freq = calloc((size_t)spec->rope.n_dims / 2 + 1, sizeof *s->inv_freq);
+    s->inv_freq = calloc(n_frequencies(spec) + 1, sizeof *s->inv_freq);
     s->positions = calloc((size_t)s->params.n_batch, sizeof *s->positions);
     if (!s->block || !s->kv || !s->inv_freq || !s->positions)
         return err_set(e, ERR_RUNTIME,
@@ -158,7 +176,6 @@ struct session *session_new(const struct model *m, struct compute *c,
     s->pass.spec = &m->spec;
     s->pass.weights = &m->weights;
     s->pass.kv = s->kv;
-    s->pass.inv_freq = s->inv_freq;
     s->pass.positions = s->positions;
     s->pass.n_context = params->n_context;
     return s;
@@ -192,12 +209,17 @@ static bool check_tokens(const struct session *s, const int32_t *ids, int n, str
 
 /* Frequencies that depend on the length follow the text as it grows (transformers,
  * dynamic_rope_update). */
-static void update_rope(struct session *s, int length)
+static void update_ropes(struct session *s, int length)
 {
-    const struct rope *const rope = &s->model->spec.rope;
-    if (s->rope_length && (s->rope_length == length || !rope_depends_on_length(rope)))
-        return;
-    rope_frequencies(rope, length, s->inv_freq);
+    double *inv_freq = s->inv_freq;
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        const struct rope *const rope = &s->model->spec.ropes[r];
+        const bool fresh = s->rope_length == length;
+        if (!s->rope_length || (rope_depends_on_length(rope) && !fresh))
+            rope_frequencies(rope, length, inv_freq);
+        s->pass.inv_freq[r] = inv_freq;
+        inv_freq += rope->n_dims / 2;
+    }
     s->rope_length = length;
 }
 
@@ -219,7 +241,7 @@ static const float *run(struct session *s, const int32_t *ids, int n, bool all, 
     if (!check_tokens(s, ids, n, e))
         return NULL;
     float *const logits = s->pass.logits;
-    update_rope(s, s->position + n);
+    update_ropes(s, s->position + n);
     for (int done = 0; done < n;) {
         const int n_now = min_int(n - done, s->params.n_batch);
         const bool last = done + n_now == n;

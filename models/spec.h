@@ -1,7 +1,8 @@
 /*
  * The vocabulary of differences between models: plain data that a family's configure function fills
  * in and that the one forward pass obeys. Every field names the config.json key it comes from (or
- * "constant" where the family fixes it) and the first family that needs it.
+ * "constant" where the family fixes it) and the first family that needs it. A field that is left
+ * zero says "as in llama", so a configure function sets only what differs.
  */
 #ifndef MODELS_SPEC_H
 #define MODELS_SPEC_H
@@ -9,22 +10,49 @@
 #include "core/act.h"
 #include "core/norm.h"
 #include "core/rope.h"
+#include "models/role.h"
 
 enum positions {
-    POSITIONS_ROPE,   /* llama: queries and keys are rotated */
-    POSITIONS_LEARNED /* gpt2: a row of a table is added to the embedding */
+    POSITIONS_ROPE,       /* llama: queries and keys are rotated */
+    POSITIONS_LEARNED,    /* gpt2: a row of a table is added to the embedding */
+    POSITIONS_SINUSOIDAL, /* xglm, ctrl: a row of sines and cosines is (Vaswani et al. 2017) */
+    POSITIONS_ALIBI,      /* bloom: scores fall with the distance (Press et al. 2022) */
+};
+
+/* Where a half of a layer, f, has its norms. */
+enum norm_place {
+    NORM_BEFORE,  /* llama: x + f(norm(x)) */
+    NORM_AFTER,   /* olmo2: x + norm(f(x)) */
+    NORM_BOTH,    /* gemma2: x + norm'(f(norm(x))) */
+    NORM_OUTSIDE, /* openai-gpt: norm(x + f(x)), as in 2017 */
+};
+
+enum residual {
+    RESIDUAL_SEQUENTIAL,      /* llama: attention, then the feed-forward on its result */
+    RESIDUAL_PARALLEL,        /* gpt_neox: both on x, each with a norm of its own */
+    RESIDUAL_PARALLEL_SHARED, /* gptj: both on the same norm(x) */
+    RESIDUAL_FROM_NORM, /* bloom, apply_residual_connection_post_layernorm: norm(x) + f(norm(x)) */
+};
+
+enum qk_norm {
+    QK_NORM_NONE,     /* llama */
+    QK_NORM_HEAD,     /* qwen3: every head by the same weight [head_dim] */
+    QK_NORM_OWN_HEAD, /* cohere: every head by a weight of its own, [heads, head_dim] */
+    QK_NORM_FULL,     /* olmo2: all heads together, [heads * head_dim] */
 };
 
 enum ffn_type {
     FFN_GATED, /* llama: down(act(gate(x)) * up(x)), Shazeer 2020 */
-    FFN_PLAIN  /* gpt2: down(act(up(x))) */
+    FFN_PLAIN, /* gpt2: down(act(up(x))) */
 };
+
+enum { SPEC_MAX_ROPES = 2, SPEC_NO_ROPE = -1 };
 
 /* What may differ from layer to layer. */
 struct layer_spec {
-    float attention_scale; /* 1 / sqrt(head_dim); gpt2: scale_attn_weights,
-                              scale_attn_by_inverse_layer_idx */
-    int window; /* mistral: sliding_window, qwen2: max_window_layers; 0: sees everything */
+    float attention_scale; /* llama: 1 / sqrt(head_dim); granite: attention_multiplier */
+    int window;            /* mistral: sliding_window; 0: sees everything */
+    int rope;              /* gemma3: which of the ropes; smollm3: SPEC_NO_ROPE in some layers */
 };
 
 struct model_spec {
@@ -32,27 +60,53 @@ struct model_spec {
     int hidden_size;             /* llama: hidden_size, gpt2: n_embd */
     int num_hidden_layers;       /* llama: num_hidden_layers, gpt2: n_layer */
     int max_position_embeddings; /* llama: max_position_embeddings, gpt2: n_positions */
-    bool tie_word_embeddings;    /* llama: tie_word_embeddings; the head is the embedding */
+    role_set biases;             /* llama: attention_bias, mlp_bias; gpt2: constant */
 
-    enum positions positions; /* gpt2: constant */
-    struct rope rope;         /* llama: rope_theta, rope_scaling, rope_parameters */
+    /* embedding: norm(project_in(table[id]) * scale + position + token type 0) */
+    int embedding_size;                /* opt: word_embed_proj_dim, else hidden_size */
+    float embedding_scale;             /* gemma: sqrt(hidden_size), else 1 */
+    bool embedding_norm;               /* bloom: constant */
+    int type_vocab_size;               /* bert: type_vocab_size; 0: no token types */
+    enum positions positions;          /* gpt2: constant */
+    int position_offset;               /* opt: constant 2; roberta: pad_token_id + 1 */
+    bool sinusoid_inclusive;           /* xglm: constant; the last frequency is 1 / 10000 itself */
+    float alibi_scale;                 /* falcon: 1 / sqrt(head_dim), else 1 */
+    float alibi_bias_max;              /* mpt: attn_config.alibi_bias_max, else 8 */
+    struct rope ropes[SPEC_MAX_ROPES]; /* llama: rope_theta, rope_scaling; gemma3: two */
 
-    enum norm_type norm; /* gpt2: constant */
-    float norm_eps;      /* llama: rms_norm_eps, gpt2: layer_norm_epsilon */
+    /* norms */
+    enum norm_type norm;        /* gpt2: constant */
+    float norm_eps;             /* llama: rms_norm_eps, gpt2: layer_norm_epsilon */
+    float final_norm_eps;       /* ctrl: layer_norm_epsilon, else norm_eps */
+    bool norm_plus_one;         /* gemma: constant; weights are stored minus one */
+    bool norm_plain;            /* olmo: constant; no weights at all */
+    enum norm_place norm_place; /* olmo2: constant */
+    bool no_final_norm;         /* openai-gpt: constant */
 
-    int num_attention_heads; /* llama: num_attention_heads, gpt2: n_head */
-    int num_key_value_heads; /* llama: num_key_value_heads */
-    int head_dim;            /* llama: head_dim, else hidden_size / num_attention_heads */
-    bool qkv_bias;           /* llama: attention_bias; qwen2: constant */
-    bool attention_out_bias; /* llama: attention_bias */
-    bool qk_norm;            /* qwen3: constant; RMSNorm of every query and key head */
+    /* layers */
+    enum residual residual;    /* gptj: constant, gpt_neox: use_parallel_residual */
+    float residual_multiplier; /* granite: residual_multiplier, else 1 */
+    int num_attention_heads;   /* llama: num_attention_heads, gpt2: n_head */
+    int num_key_value_heads;   /* llama: num_key_value_heads */
+    int head_dim;              /* llama: head_dim, else hidden_size / num_attention_heads */
+    int qkv_groups;     /* gpt_neox: num_attention_heads; a fused q, k, v is cut into so many groups
+                           of [q k v], else one */
+    float clip_qkv;     /* olmo: clip_qkv; 0: none */
+    float query_growth; /* ministral3: llama_4_scaling_beta; queries times 1 + it * log(1 + floor(
+                           position / original_max_position_embeddings)) */
+    enum qk_norm qk_norm;         /* qwen3: constant */
+    bool qk_norm_after_rope;      /* hunyuan_v1_dense: constant */
+    float attn_logit_softcapping; /* gemma2: attn_logit_softcapping; 0: none */
+    enum ffn_type ffn;            /* gpt2: constant */
+    enum act hidden_act;          /* llama: hidden_act, gpt2: activation_function */
+    int intermediate_size;        /* llama: intermediate_size, gpt2: n_inner */
+    struct layer_spec *layers;    /* [num_hidden_layers] */
 
-    enum ffn_type ffn;     /* gpt2: constant */
-    enum act hidden_act;   /* llama: hidden_act, gpt2: activation_function */
-    int intermediate_size; /* llama: intermediate_size, gpt2: n_inner */
-    bool mlp_bias;         /* llama: mlp_bias; gpt2: constant */
-
-    struct layer_spec *layers; /* [num_hidden_layers] */
+    /* head: softcap(scale * (head(project_out(transform(x))) + bias)) */
+    bool tie_word_embeddings;      /* llama: tie_word_embeddings; the head is the embedding */
+    bool head_transform;           /* bert: constant; norm(act(dense(x))) in front of the head */
+    float logit_scale;             /* cohere: logit_scale; granite: 1 / logits_scaling, else 1 */
+    float final_logit_softcapping; /* gemma2: final_logit_softcapping; 0: none */
 };
 
 #endif

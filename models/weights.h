@@ -1,60 +1,55 @@
 /*
- * The roles that tensors play, and the tensors in those roles. Matrices are views into the
+ * The tensors of a model, by role. Matrices are views into the
  * checkpoint; norms and biases are f32 copies that the model owns.
  */
 #ifndef MODELS_WEIGHTS_H
 #define MODELS_WEIGHTS_H
 
+#include "core/act.h"
 #include "core/linear.h"
 #include "core/norm.h"
+#include "models/role.h"
 
-enum role {
-    ROLE_EMBEDDING,      /* [vocab_size, hidden_size] */
-    ROLE_POSITIONS,      /* [max_position_embeddings, hidden_size] */
-    ROLE_FINAL_NORM,     /* [hidden_size] */
-    ROLE_HEAD,           /* [vocab_size, hidden_size] */
-    ROLE_ATTENTION_NORM, /* a layer's own from here on: [hidden_size] */
-    ROLE_QUERY,          /* [num_attention_heads * head_dim, hidden_size] */
-    ROLE_KEY,            /* [num_key_value_heads * head_dim, hidden_size] */
-    ROLE_VALUE,          /* the same */
-    ROLE_QUERY_NORM,     /* [head_dim] */
-    ROLE_KEY_NORM,       /* [head_dim] */
-    ROLE_ATTENTION_OUT,  /* [hidden_size, num_attention_heads * head_dim] */
-    ROLE_FFN_NORM,       /* [hidden_size] */
-    ROLE_GATE,           /* [intermediate_size, hidden_size] */
-    ROLE_UP,             /* the same */
-    ROLE_DOWN,           /* [hidden_size, intermediate_size] */
-    ROLE_COUNT
-};
-
+/* How a line's tensor is stored; or'ed together. */
 enum tensor_layout {
-    LAYOUT_OUT_IN, /* torch.nn.Linear */
-    LAYOUT_IN_OUT  /* transformers' Conv1D */
+    LAYOUT_OUT_IN = 0, /* [out, in]: torch.nn.Linear */
+    LAYOUT_IN_OUT = 1, /* [in, out]: transformers' Conv1D */
+    LAYOUT_BARE = 2    /* the stem is the whole name */
 };
 
 /*
  * One line of a family's table: the stem of the tensor's name without the family's prefix, with {}
  * for the number of the layer; ".weight" and, where the spec says so, ".bias" follow it.
- * Neighbouring lines with the same stem share one fused tensor and lie in it one behind the other
- * along the outputs.
+ * Neighbouring lines with the same stem share one fused tensor: their outputs lie in it one behind
+ * the other, for queries, keys and values perhaps in groups (model_spec.qkv_groups). A second {} in
+ * the stem of a norm counts heads.
  */
 struct tensor_entry {
     enum role role;
     const char *stem;
-    enum tensor_layout layout;
+    unsigned layout;
 };
 
 struct layer_weights {
-    struct norm attention_norm, query_norm, key_norm, ffn_norm;
+    struct norm attention_norm, attention_post_norm, query_norm, key_norm, ffn_norm, ffn_post_norm;
     struct linear query, key, value, attention_out;
     struct linear gate, up, down;
+    float xielu_p, xielu_n; /* as stored */
+    struct act_xielu xielu;
 };
 
 struct weights {
-    struct linear embedding; /* rows are looked up */
-    struct linear positions; /* likewise */
+    struct linear embedding; /* rows are looked up, as in the next two */
+    struct linear positions;
+    struct linear token_types;
+    struct linear project_in;
+    struct norm embedding_norm;
     struct norm final_norm;
+    struct linear head_dense;
+    struct norm head_norm;
+    struct linear project_out;
     struct linear head;
+    const float *alibi_slopes;    /* [num_attention_heads] or NULL */
     struct layer_weights *layers; /* [num_hidden_layers] */
 };
 

@@ -56,6 +56,16 @@ for field in $(sed -n 's/^    [a-z][a-z_ ]*[ *]\([a-z_]*\);.*/\1/p' models/spec.
     grep -qE "(->|\.)$field\b" models/*.c || bad "models/spec.h: nothing obeys \"$field\""
 done
 
+# README.md's table and the families agree.
+families=$(sed -n 's/^    \.model_type = "\(.*\)",/\1/p' models/families/*.c)
+rows=$(sed -n '/^| model_type/,/^$/p' README.md | tail -n +3 | cut -d'|' -f2 | tr -d ' ' | tr ',' '\n' | grep .)
+for name in $families; do
+    printf '%s\n' "$rows" | grep -qx -e "$name" || bad "README.md: no row for $name"
+done
+for name in $rows; do
+    printf '%s\n' "$families" | grep -qx -e "$name" || bad "README.md: $name is no family"
+done
+
 # ---- format, and what a second compiler sees ----
 
 sources '*.c' '*.h' '*.inc' | xargs clang-format --dry-run -Werror || bad "clang-format: run make format"

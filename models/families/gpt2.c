@@ -22,7 +22,7 @@ static const struct tensor_entry tensors[] = {
     {0},
 };
 
-static const char *const ignored[] = {
+const char *const family_gpt2_ignored[] = {
     "h.{}.attn.bias",        /* the causal mask, saved as a buffer */
     "h.{}.attn.masked_bias", /* its minus infinity */
     NULL,
@@ -38,7 +38,7 @@ static void scale_attention(struct config *c, struct model_spec *spec)
     }
 }
 
-static void configure(struct config *c, struct model_spec *spec)
+void family_gpt2_base(struct config *c, struct model_spec *spec)
 {
     spec->vocab_size = config_size(c, "vocab_size", CONFIG_MAX_SIZE);
     spec->hidden_size = config_size(c, "n_embd", CONFIG_MAX_SIZE);
@@ -49,11 +49,17 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->norm = NORM_LAYER;
     spec->norm_eps = (float)config_positive_or(c, "layer_norm_epsilon", 1e-5);
     config_heads(c, spec, "n_head");
-    spec->qkv_bias = spec->attention_out_bias = spec->mlp_bias = true;
+    spec->biases = ROLES_ATTENTION | ROLES_FFN | ROLES_NORM;
     spec->ffn = FFN_PLAIN;
     spec->hidden_act = config_act_or(c, "activation_function", ACT_GELU_TANH);
     spec->intermediate_size = config_size_or(c, "n_inner", CONFIG_MAX_SIZE, 4 * spec->hidden_size);
-    if (config_layers(c, spec))
+    config_layers(c, spec);
+}
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_gpt2_base(c, spec);
+    if (!c->failed)
         scale_attention(c, spec);
 }
 
@@ -62,5 +68,5 @@ const struct family family_gpt2 = {
     .configure = configure,
     .prefix = "transformer.",
     .tensors = tensors,
-    .ignored = ignored,
+    .ignored = family_gpt2_ignored,
 };

@@ -35,12 +35,9 @@ void family_llama_base(struct config *c, struct model_spec *spec)
     spec->max_position_embeddings =
         config_size_or(c, "max_position_embeddings", CONFIG_MAX_SIZE, 2048);
     spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", false);
-    spec->norm = NORM_RMS;
     spec->norm_eps = (float)config_positive_or(c, "rms_norm_eps", 1e-6);
     config_heads(c, spec, "num_attention_heads");
-    spec->positions = POSITIONS_ROPE;
-    spec->rope = config_rope(c, spec->head_dim, 10000, spec->max_position_embeddings);
-    spec->ffn = FFN_GATED;
+    spec->ropes[0] = config_rope(c, spec, (struct rope_defaults){.theta = 10000, .partial = 1});
     spec->hidden_act = config_act_or(c, "hidden_act", ACT_SILU);
     spec->intermediate_size = config_size(c, "intermediate_size", CONFIG_MAX_SIZE);
     config_layers(c, spec);
@@ -49,8 +46,8 @@ void family_llama_base(struct config *c, struct model_spec *spec)
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
-    spec->qkv_bias = spec->attention_out_bias = config_bool_or(c, "attention_bias", false);
-    spec->mlp_bias = config_bool_or(c, "mlp_bias", false);
+    spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false) |
+                   config_roles(c, "mlp_bias", ROLES_FFN, false);
 }
 
 const struct family family_llama = {

@@ -8,7 +8,7 @@
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
-    spec->qkv_bias = true;
+    spec->biases = ROLES_QKV;
     family_qwen_windows(c, spec);
 }
 

@@ -8,8 +8,8 @@
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
-    spec->qkv_bias = spec->attention_out_bias = config_bool_or(c, "attention_bias", false);
-    spec->qk_norm = true;
+    spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
+    spec->qk_norm = QK_NORM_HEAD;
     family_qwen_windows(c, spec);
 }
 

@@ -202,7 +202,7 @@ static void test_family(void **state)
 {
     (void)state;
     write_config_with("\"llama\"", "\"no_such_family\"");
-    check_refused("no_such_family", "llama, mistral");
+    check_refused("no_such_family", "llama, minicpm, ministral3, mistral");
     write_config_with("\"llama\"", "7");
     check_refused("model_type", "");
 }

@@ -1,0 +1,21 @@
+/*
+ * ERNIE 4.5 (Baidu 2025), the dense ones: llama whose pairs of neighbours rotate.
+ * Source: transformers/models/ernie4_5/{configuration,modular}_ernie4_5.py.
+ */
+#include "models/family.h"
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_llama_base(c, spec);
+    spec->biases = config_roles(c, "use_bias", ROLES_ATTENTION | ROLES_FFN, false);
+    spec->ropes[0].interleaved = true;
+    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
+}
+
+const struct family family_ernie4_5 = {
+    .model_type = "ernie4_5",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
+};

@@ -1,0 +1,54 @@
+/*
+ * Gemma 2 (Google 2024): gemma with norms on both sides of the halves, soft caps on scores and
+ * logits, and windows in every other layer. Source:
+ * transformers/models/gemma2/{configuration,modular}_gemma2.py.
+ */
+#include "models/family.h"
+
+#include <math.h>
+
+const struct tensor_entry family_gemma2_tensors[] = {
+    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
+    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
+    {ROLE_QUERY, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
+    {ROLE_KEY, "layers.{}.self_attn.k_proj", LAYOUT_OUT_IN},
+    {ROLE_VALUE, "layers.{}.self_attn.v_proj", LAYOUT_OUT_IN},
+    {ROLE_QUERY_NORM, "layers.{}.self_attn.q_norm", LAYOUT_OUT_IN},
+    {ROLE_KEY_NORM, "layers.{}.self_attn.k_norm", LAYOUT_OUT_IN},
+    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.o_proj", LAYOUT_OUT_IN},
+    {ROLE_ATTENTION_POST_NORM, "layers.{}.post_attention_layernorm", LAYOUT_OUT_IN},
+    {ROLE_FFN_NORM, "layers.{}.pre_feedforward_layernorm", LAYOUT_OUT_IN},
+    {ROLE_GATE, "layers.{}.mlp.gate_proj", LAYOUT_OUT_IN},
+    {ROLE_UP, "layers.{}.mlp.up_proj", LAYOUT_OUT_IN},
+    {ROLE_DOWN, "layers.{}.mlp.down_proj", LAYOUT_OUT_IN},
+    {ROLE_FFN_POST_NORM, "layers.{}.post_feedforward_layernorm", LAYOUT_OUT_IN},
+    {ROLE_FINAL_NORM, "norm", LAYOUT_OUT_IN},
+    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {0},
+};
+
+void family_gemma2_base(struct config *c, struct model_spec *spec)
+{
+    family_gemma_base(c, spec);
+    config_require_bool(c, "attention_bias", false);
+    spec->norm_place = NORM_BOTH;
+    const double scalar = config_positive_or(c, "query_pre_attn_scalar", 256);
+    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
+        spec->layers[i].attention_scale = (float)(1 / sqrt(scalar));
+}
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_gemma2_base(c, spec);
+    spec->attn_logit_softcapping = config_softcap(c, "attn_logit_softcapping", 50);
+    spec->final_logit_softcapping = config_softcap(c, "final_logit_softcapping", 30);
+    config_window_pattern(c, spec, 4096, 2);
+}
+
+const struct family family_gemma2 = {
+    .model_type = "gemma2",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_gemma2_tensors,
+    .ignored = NULL,
+};

@@ -1,0 +1,48 @@
+/*
+ * Gemma 3 (Google 2025), the text model: gemma2 without caps, with normalised queries and keys, and
+ * five windowed layers, which rotate by a base of their own, to one that sees everything. Source:
+ * transformers/models/gemma3/{configuration,modular}_gemma3.py.
+ */
+#include "models/family.h"
+
+/* ropes[0] for the layers that see everything, ropes[1] for those with a window: newer files have
+ * an object for each. */
+static void read_ropes(struct config *c, struct model_spec *spec)
+{
+    const struct json *const by_type = config_any(c, "rope_parameters");
+    const struct json *const full = json_get(by_type, "full_attention");
+    const struct json *const sliding = json_get(by_type, "sliding_attention");
+    const double local = config_positive_or(c, "rope_local_base_freq", 10000);
+    const struct rope_defaults global_defaults = {.theta = 1e6, .partial = 1};
+    const struct rope_defaults local_defaults = {.theta = local, .partial = 1};
+    if (full)
+        spec->ropes[0] = config_rope_from(c, spec, full, global_defaults);
+    else
+        spec->ropes[0] = config_rope(c, spec, global_defaults);
+    spec->ropes[1] = spec->ropes[0];
+    spec->ropes[1].type = ROPE_DEFAULT;
+    spec->ropes[1].theta = local;
+    if (sliding)
+        spec->ropes[1] = config_rope_from(c, spec, sliding, local_defaults);
+}
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_gemma2_base(c, spec);
+    config_require_bool(c, "use_bidirectional_attention", false);
+    spec->qk_norm = QK_NORM_HEAD;
+    spec->attn_logit_softcapping = config_softcap(c, "attn_logit_softcapping", 0);
+    spec->final_logit_softcapping = config_softcap(c, "final_logit_softcapping", 0);
+    config_window_pattern(c, spec, 4096, 6);
+    read_ropes(c, spec);
+    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
+        spec->layers[i].rope = spec->layers[i].window ? 1 : 0;
+}
+
+const struct family family_gemma3_text = {
+    .model_type = "gemma3_text",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_gemma2_tensors,
+    .ignored = NULL,
+};

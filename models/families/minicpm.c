@@ -1,0 +1,27 @@
+/*
+ * MiniCPM (OpenBMB 2024): llama with the scales of its tensor programs.
+ * Source: openbmb/MiniCPM-2B-sft-bf16, modeling_minicpm.py.
+ */
+#include "models/family.h"
+
+#include <math.h>
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_llama_base(c, spec);
+    spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
+    spec->embedding_scale = (float)config_positive_or(c, "scale_emb", 1);
+    const double depth = config_positive_or(c, "scale_depth", 1);
+    spec->residual_multiplier = (float)(depth / sqrt(spec->num_hidden_layers));
+    const double base = config_positive_or(c, "dim_model_base", 1);
+    spec->logit_scale = (float)(base / spec->hidden_size);
+    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
+}
+
+const struct family family_minicpm = {
+    .model_type = "minicpm",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
+};

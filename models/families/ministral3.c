@@ -1,0 +1,21 @@
+/*
+ * Ministral 3 (Mistral AI 2025): mistral whose queries grow with the logarithm of far positions.
+ * Source: transformers/models/ministral3/{configuration,modular}_ministral3.py.
+ */
+#include "models/family.h"
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_llama_base(c, spec);
+    const struct json *const rope = json_get(c->root, "rope_parameters");
+    spec->query_growth = (float)config_positive(c, rope, "llama_4_scaling_beta", 0);
+    config_windows(c, spec, config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, 0), 0);
+}
+
+const struct family family_ministral3 = {
+    .model_type = "ministral3",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
+};

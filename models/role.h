@@ -1,0 +1,51 @@
+/* The roles that tensors play in a model, and sets of them. */
+#ifndef MODELS_ROLE_H
+#define MODELS_ROLE_H
+
+#include "core/base.h"
+
+enum role {
+    ROLE_EMBEDDING,      /* [vocab_size, embedding_size] */
+    ROLE_PROJECT_IN,     /* [hidden_size, embedding_size] */
+    ROLE_POSITIONS,      /* [max_position_embeddings + position_offset, hidden_size] */
+    ROLE_TOKEN_TYPES,    /* [type_vocab_size, hidden_size] */
+    ROLE_EMBEDDING_NORM, /* [hidden_size] */
+    ROLE_FINAL_NORM,     /* [hidden_size] */
+    ROLE_HEAD_DENSE,     /* [hidden_size, hidden_size] */
+    ROLE_HEAD_NORM,      /* [hidden_size] */
+    ROLE_PROJECT_OUT,    /* [embedding_size, hidden_size] */
+    ROLE_HEAD,           /* [vocab_size, embedding_size] */
+
+    /* a layer's own from here on */
+    ROLE_ATTENTION_NORM,      /* [hidden_size] */
+    ROLE_ATTENTION_POST_NORM, /* [hidden_size] */
+    ROLE_QUERY,               /* [num_attention_heads * head_dim, hidden_size] */
+    ROLE_KEY,                 /* [num_key_value_heads * head_dim, hidden_size] */
+    ROLE_VALUE,               /* the same */
+    ROLE_QUERY_NORM,          /* by enum qk_norm */
+    ROLE_KEY_NORM,            /* likewise */
+    ROLE_ATTENTION_OUT,       /* [hidden_size, num_attention_heads * head_dim] */
+    ROLE_FFN_NORM,            /* [hidden_size] */
+    ROLE_FFN_POST_NORM,       /* [hidden_size] */
+    ROLE_GATE,                /* [intermediate_size, hidden_size] */
+    ROLE_UP,                  /* the same */
+    ROLE_DOWN,                /* [hidden_size, intermediate_size] */
+    ROLE_XIELU_P,             /* [1] */
+    ROLE_XIELU_N,             /* [1] */
+    ROLE_COUNT
+};
+
+typedef uint64_t role_set; /* a bit for each role */
+
+#define ROLE_BIT(role) ((role_set)1 << (role))
+
+/* The sets that configs switch on and off together. */
+#define ROLES_QKV       (ROLE_BIT(ROLE_QUERY) | ROLE_BIT(ROLE_KEY) | ROLE_BIT(ROLE_VALUE))
+#define ROLES_ATTENTION (ROLES_QKV | ROLE_BIT(ROLE_ATTENTION_OUT))
+#define ROLES_FFN       (ROLE_BIT(ROLE_GATE) | ROLE_BIT(ROLE_UP) | ROLE_BIT(ROLE_DOWN))
+#define ROLES_NORM                                                                                 \
+    (ROLE_BIT(ROLE_EMBEDDING_NORM) | ROLE_BIT(ROLE_FINAL_NORM) | ROLE_BIT(ROLE_HEAD_NORM) |        \
+     ROLE_BIT(ROLE_ATTENTION_NORM) | ROLE_BIT(ROLE_ATTENTION_POST_NORM) |                          \
+     ROLE_BIT(ROLE_FFN_NORM) | ROLE_BIT(ROLE_FFN_POST_NORM))
+
+#endif

@@ -34,13 +34,14 @@ static void attend_one(const struct kernels *kernels, const struct attend *a, co
     const int kv_head = (int)head / (a->n_heads / kv->n_kv_heads);
     const int first = a->window ? max_int(0, position - a->window + 1) : 0;
     const size_t n = (size_t)(position - first + 1);
-    const size_t head_dim = (size_t)kv->head_dim;
-    kernels->attend_scores(scores, q, kv_keys(kv, kv_head, first), head_dim, n, head_dim, a->scale);
+    const size_t k_dim = (size_t)kv->k_dim;
+    kernels->attend_scores(scores, q, kv_keys(kv, kv_head, first), k_dim, n, k_dim, a->scale);
     bend_scores(a, head, scores, n);
     if (a->sinks)
         scores[n] = a->sinks[head];
     kernels->softmax(scores, a->sinks ? n + 1 : n);
-    kernels->attend_values(out, scores, kv_values(kv, kv_head, first), head_dim, n, head_dim);
+    kernels->attend_values(out, scores, kv_values(kv, kv_head, first), kv_value_stride(kv), n,
+                           (size_t)kv->v_dim);
 }
 
 /* Heads are the outer loop: a worker keeps to few heads, whose keys stay in its cache, and the work
@@ -53,7 +54,8 @@ void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv, 
     worker_share(w, n_heads * n, 1, &begin, &end);
     for (size_t unit = begin; unit < end; unit++) {
         const size_t head = unit / n, i = unit % n;
-        const size_t at = (i * n_heads + head) * (size_t)kv->head_dim;
-        attend_one(w->kernels, a, kv, head, positions[i], q + at, scores, out + at);
+        const size_t at = i * n_heads + head;
+        attend_one(w->kernels, a, kv, head, positions[i], q + at * (size_t)kv->k_dim, scores,
+                   out + at * (size_t)kv->v_dim);
     }
 }

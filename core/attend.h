@@ -23,8 +23,8 @@ struct attend {
 void attend_alibi_slopes(int n_heads, float bias_max, float *slopes);
 
 /*
- * out[i, h, :] for n queries q[i, h, :], both [n, n_heads, head_dim]; query i stands at
- * positions[i] and sees the cache up to there. scores: this worker's own working memory,
+ * out[i, h, :] for n queries q[i, h, :], [n, n_heads, v_dim] and [n, n_heads, k_dim]; query i
+ * stands at positions[i] and sees the cache up to there. scores: this worker's own working memory,
  * [n_context].
  */
 void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv, const float *q,

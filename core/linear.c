@@ -24,7 +24,7 @@ void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
 }
 
 /* The outputs [begin, end), which lie in one block. */
-static void apply_block(const struct worker *w, const struct linear *l, const float *x,
+static void apply_block(const struct kernels *kernels, const struct linear *l, const float *x,
                         size_t x_stride, size_t n, float *y, size_t y_stride,
                         enum linear_store store, size_t begin, size_t end)
 {
@@ -45,21 +45,36 @@ static void apply_block(const struct worker *w, const struct linear *l, const fl
         .scale = l->scale,
         .add = store == LINEAR_ADD,
     };
-    (l->transposed ? w->kernels->linear_cols : w->kernels->linear_rows)[l->dtype](&args);
+    (l->transposed ? kernels->linear_cols : kernels->linear_rows)[l->dtype](&args);
+}
+
+/* The outputs [begin, end), block by block. */
+static void apply_range(const struct kernels *kernels, const struct linear *l, const float *x,
+                        size_t x_stride, size_t n, float *y, size_t y_stride,
+                        enum linear_store store, size_t begin, size_t end)
+{
+    assert(linear_supports(l->dtype) && l->block > 0);
+    while (begin < end) {
+        const size_t block_end = (begin / (size_t)l->block + 1) * (size_t)l->block;
+        const size_t stop = block_end < end ? block_end : end;
+        apply_block(kernels, l, x, x_stride, n, y, y_stride, store, begin, stop);
+        begin = stop;
+    }
 }
 
 void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
                   size_t n, float *y, size_t y_stride, enum linear_store store)
 {
-    assert(linear_supports(l->dtype) && l->block > 0);
     size_t begin, end;
     linear_share(w, l->n_out, &begin, &end);
-    while (begin < end) {
-        const size_t block_end = (begin / (size_t)l->block + 1) * (size_t)l->block;
-        const size_t stop = block_end < end ? block_end : end;
-        apply_block(w, l, x, x_stride, n, y, y_stride, store, begin, stop);
-        begin = stop;
-    }
+    apply_range(w->kernels, l, x, x_stride, n, y, y_stride, store, begin, end);
+}
+
+void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
+                        size_t x_stride, size_t n, float *y, size_t y_stride,
+                        enum linear_store store)
+{
+    apply_range(kernels, l, x, x_stride, n, y, y_stride, store, 0, (size_t)l->n_out);
 }
 
 void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out)

@@ -38,6 +38,11 @@ void linear_apply(struct worker *w, const struct linear *l, const float *x, size
  * own results alone need not sync. */
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
+/* linear_apply with all outputs computed by the caller alone. */
+void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
+                        size_t x_stride, size_t n, float *y, size_t y_stride,
+                        enum linear_store store);
+
 /* out[n_in] = row `row` of a matrix that is not transposed, as f32: an embedding look-up. */
 void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out);
 

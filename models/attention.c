@@ -98,7 +98,8 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .scale = spec->attention_scale,
                                   .window = spec->window,
                                   .softcap = p->spec->attn_logit_softcapping,
-                                  .alibi_slopes = p->weights->alibi_slopes};
+                                  .alibi_slopes = p->weights->alibi_slopes,
+                                  .sinks = weights->sinks};
     const size_t n = (size_t)p->n;
     project(w, &weights->query, p, in, p->query);
     project(w, &weights->key, p, in, p->key);

@@ -78,7 +78,8 @@ void block_run(struct worker *w, const struct pass *p, int layer)
         parallel(w, p, layer);
         return;
     }
-    sequential_half(w, p, layer, attention_run, &weights->attention_norm,
-                    &weights->attention_post_norm);
-    sequential_half(w, p, layer, ffn_run, &weights->ffn_norm, &weights->ffn_post_norm);
+    sequential_half(w, p, layer, p->spec->mla.kv_lora_rank ? mla_run : attention_run,
+                    &weights->attention_norm, &weights->attention_post_norm);
+    sequential_half(w, p, layer, p->spec->layers[layer].moe ? moe_run : ffn_run, &weights->ffn_norm,
+                    &weights->ffn_post_norm);
 }

@@ -4,23 +4,15 @@
 
 #include "core/kernels/kernels.h"
 
-/* The outputs of this worker in rows [n, intermediate_size]. gate and up are shared out in the same
- * way, so a worker finds its own results there and need not wait for the others. */
-static void activate(struct worker *w, const struct pass *p, int layer)
+void ffn_activate(const struct worker *w, const struct pass *p, int layer, float *gate, float *up,
+                  size_t n)
 {
-    const size_t size = (size_t)p->spec->intermediate_size;
     const struct act_xielu *const xielu = &p->weights->layers[layer].xielu;
-    size_t begin, end;
-    linear_share(w, (int)size, &begin, &end);
-    for (size_t i = 0; i < (size_t)p->n; i++) {
-        float *const up = p->up + i * size + begin;
-        float *const gate = p->gate + i * size + begin;
-        if (p->spec->ffn == FFN_GATED) {
-            act_apply(w->kernels, p->spec->hidden_act, xielu, gate, end - begin);
-            w->kernels->mul(up, gate, end - begin);
-        } else {
-            act_apply(w->kernels, p->spec->hidden_act, xielu, up, end - begin);
-        }
+    if (p->spec->ffn == FFN_GATED) {
+        act_apply(w->kernels, p->spec->hidden_act, xielu, gate, n);
+        w->kernels->mul(up, gate, n);
+    } else {
+        act_apply(w->kernels, p->spec->hidden_act, xielu, up, n);
     }
 }
 
@@ -30,10 +22,16 @@ void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in,
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)p->spec->intermediate_size;
+    size_t begin, end;
     if (p->spec->ffn == FFN_GATED)
         linear_apply(w, &weights->gate, in, hidden, n, p->gate, size, LINEAR_SET);
     linear_apply(w, &weights->up, in, hidden, n, p->up, size, LINEAR_SET);
-    activate(w, p, layer);
+    /* gate and up are shared out in the same way: a worker goes on with its own results without
+     * waiting */
+    linear_share(w, (int)size, &begin, &end);
+    for (size_t i = 0; i < n; i++)
+        ffn_activate(w, p, layer, p->gate + i * size + begin, p->up + i * size + begin,
+                     end - begin);
     worker_sync(w);
     linear_apply(w, &weights->down, p->up, size, n, out, hidden, store);
     worker_sync(w);

@@ -11,6 +11,24 @@
 #include "models/spec.h"
 #include "models/weights.h"
 
+/* A mixture of experts at work: each token takes n_k slots, and slots are sorted by expert. */
+struct moe_scratch {
+    float *logits;  /* [n, num_experts] */
+    float *left;    /* the same: what is still to be chosen from */
+    int *chosen;    /* [n, n_k]: experts, best first */
+    float *weights; /* [n, n_k] */
+    int *first;     /* [num_experts + 1]: an expert's slots are first[e] .. first[e + 1] - 1 */
+    int *token;     /* [n * n_k]: whose slot it is */
+    int *slot;      /* [n, n_k]: the slot of a token's choice */
+    float *in;      /* [n * n_k, hidden_size] */
+    float *gate;    /* [n * n_k, moe_intermediate_size, twice where gate and up are one] */
+    float *up;      /* [n * n_k, moe_intermediate_size] */
+    float *out;     /* [n * n_k, hidden_size] */
+    float *shared_gate, *shared_up; /* [n, shared_intermediate_size] */
+    float *shared_out;              /* [n, hidden_size] */
+    float *shared_switch;           /* [n] */
+};
+
 /* What a trip reads and writes; all memory is the session's. n is the number of tokens. */
 struct pass {
     const struct model_spec *spec;
@@ -26,13 +44,16 @@ struct pass {
     float *normed;   /* [n, hidden_size]: what a half of a layer reads */
     float *branch;   /* [n, hidden_size]: what it brings, where a norm comes behind it; or what a
                         parallel   feed-forward reads; only where one of the two is so */
-    float *query;    /* [n, num_attention_heads, head_dim] */
+    float *query;    /* [n, num_attention_heads, head_dim]; with latents: kv_lora_rank +
+                        qk_rope_head_dim a head */
     float *key;      /* [n, num_key_value_heads, head_dim] */
-    float *value;    /* the same */
+    float *value;    /* the same; with latents: queries as projected, then what heads bring */
+    float *low;      /* [n, q_lora_rank], only with latents */
     float *mixed;    /* [n, num_attention_heads, head_dim]: what attention brings */
     float *gate;     /* [n, intermediate_size], only where the feed-forward is gated */
     float *up;       /* [n, intermediate_size] */
-    float *scores;   /* [n_workers, n_context + 1] */
+    struct moe_scratch moe; /* only where there are experts */
+    float *scores;          /* [n_workers, n_context + 1] */
     int n_context;
 
     const double *inv_freq[SPEC_MAX_ROPES]; /* each [n_dims / 2] of its rope */
@@ -48,6 +69,16 @@ void forward_run(struct worker *w, void *pass);
 
 /* One layer: p->x becomes what the next one reads. Like the next two it ends with a sync. */
 void block_run(struct worker *w, const struct pass *p, int layer);
+
+/* What may stand in the place of the two: latent attention and a mixture of experts. */
+void mla_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
+             enum linear_store store);
+void moe_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
+             enum linear_store store);
+
+/* act(gate) * up, or what the family has for it, over n values; the result is in up. */
+void ffn_activate(const struct worker *w, const struct pass *p, int layer, float *gate, float *up,
+                  size_t n);
 
 /* out (= or +=) attention(in) and ffn(in), both [n, hidden_size]; in and out may be the same. */
 void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,

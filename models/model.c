@@ -75,7 +75,8 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
                                   .logit_scale = 1,
                                   .alibi_scale = 1,
                                   .alibi_bias_max = 8,
-                                  .qkv_groups = 1};
+                                  .qkv_groups = 1,
+                                  .moe.routed_scaling_factor = 1};
     m->family->configure(&c, &m->spec);
     if (!m->spec.embedding_size)
         m->spec.embedding_size = m->spec.hidden_size;

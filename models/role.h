@@ -32,6 +32,29 @@ enum role {
     ROLE_DOWN,                /* [hidden_size, intermediate_size] */
     ROLE_XIELU_P,             /* [1] */
     ROLE_XIELU_N,             /* [1] */
+    ROLE_SINKS,               /* [num_attention_heads] */
+
+    /* latent attention, in the place of query, key and value */
+    ROLE_QUERY_A,      /* [q_lora_rank, hidden_size] */
+    ROLE_QUERY_A_NORM, /* [q_lora_rank] */
+    ROLE_QUERY_B,      /* [num_attention_heads * head_dim, q_lora_rank or hidden_size] */
+    ROLE_KV_A,         /* [kv_lora_rank + qk_rope_head_dim, hidden_size] */
+    ROLE_KV_A_NORM,    /* [kv_lora_rank] */
+    ROLE_KV_B,         /* [num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank] */
+
+    /* a mixture of experts, in the place of gate, up and down */
+    ROLE_ROUTER,            /* [num_experts, hidden_size] */
+    ROLE_ROUTER_CORRECTION, /* [num_experts] */
+    ROLE_SHARED_GATE,       /* [shared_intermediate_size, hidden_size] */
+    ROLE_SHARED_UP,         /* the same */
+    ROLE_SHARED_DOWN,       /* [hidden_size, shared_intermediate_size] */
+    ROLE_SHARED_SWITCH,     /* [1, hidden_size] */
+
+    /* one for each expert from here on */
+    ROLE_EXPERT_GATE,    /* [moe_intermediate_size, hidden_size] */
+    ROLE_EXPERT_UP,      /* the same */
+    ROLE_EXPERT_GATE_UP, /* [2 * moe_intermediate_size, hidden_size]: gate, up, gate, up, ... */
+    ROLE_EXPERT_DOWN,    /* [hidden_size, moe_intermediate_size] */
     ROLE_COUNT
 };
 

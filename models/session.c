@@ -54,16 +54,22 @@ static float *cut(struct cutter *c, size_t n_rows, size_t n_columns)
 
 static void cut_kv(struct cutter *c, const struct model_spec *spec, int n_context, struct kv *kv)
 {
+    const bool latent = spec->mla.kv_lora_rank > 0; /* values are the first part of the keys */
+    const struct kv shape = {
+        .n_kv_heads = latent ? 1 : spec->num_key_value_heads,
+        .n_context = n_context,
+        .k_dim = latent ? spec->mla.kv_lora_rank + spec->mla.qk_rope_head_dim : spec->head_dim,
+        .v_dim = latent ? spec->mla.kv_lora_rank : spec->head_dim,
+    };
     for (int i = 0; i < spec->num_hidden_layers; i++) {
-        const size_t rows = (size_t)spec->num_key_value_heads * (size_t)n_context;
-        float *const k = cut(c, rows, (size_t)spec->head_dim);
-        float *const v = cut(c, rows, (size_t)spec->head_dim);
-        if (kv)
-            kv[i] = (struct kv){.k = k,
-                                .v = v,
-                                .n_kv_heads = spec->num_key_value_heads,
-                                .n_context = n_context,
-                                .head_dim = spec->head_dim};
+        const size_t rows = (size_t)shape.n_kv_heads * (size_t)n_context;
+        float *const k = cut(c, rows, (size_t)shape.k_dim);
+        float *const v = latent ? k : cut(c, rows, (size_t)shape.v_dim);
+        if (kv) {
+            kv[i] = shape;
+            kv[i].k = k;
+            kv[i].v = v;
+        }
     }
 }
 
@@ -73,23 +79,71 @@ static bool needs_branch(const struct model_spec *spec)
            spec->residual == RESIDUAL_PARALLEL;
 }
 
+static int *cut_ints(struct cutter *c, size_t n_rows, size_t n_columns)
+{
+    _Static_assert(sizeof(int) == sizeof(float), "both are cut in the same way");
+    return (int *)(void *)cut(c, n_rows, n_columns);
+}
+
+static void cut_attention(struct cutter *c, const struct model_spec *spec, size_t n, struct pass *p)
+{
+    const struct mla_spec *const mla = &spec->mla;
+    const size_t heads = (size_t)spec->num_attention_heads;
+    const size_t head_dim = (size_t)spec->head_dim;
+    if (mla->kv_lora_rank) {
+        const size_t latent = (size_t)(mla->kv_lora_rank + mla->qk_rope_head_dim);
+        const size_t wide = (size_t)max_int(spec->head_dim, mla->v_head_dim);
+        p->query = cut(c, n, heads * latent);
+        p->key = cut(c, n, latent);
+        p->value = cut(c, n, heads * wide);
+        p->low = cut(c, n, (size_t)mla->q_lora_rank);
+        p->mixed = cut(c, n, heads * (size_t)mla->kv_lora_rank);
+    } else {
+        p->query = cut(c, n, heads * head_dim);
+        p->key = cut(c, n, (size_t)spec->num_key_value_heads * head_dim);
+        p->value = cut(c, n, (size_t)spec->num_key_value_heads * head_dim);
+        p->mixed = cut(c, n, heads * head_dim);
+    }
+}
+
+static void cut_moe(struct cutter *c, const struct model_spec *spec, size_t n,
+                    struct moe_scratch *moe)
+{
+    const size_t experts = (size_t)spec->moe.num_experts, hidden = (size_t)spec->hidden_size;
+    const size_t n_k = (size_t)spec->moe.num_experts_per_tok, slots = n * n_k;
+    const size_t size = (size_t)spec->moe.moe_intermediate_size;
+    const size_t shared = (size_t)spec->moe.shared_intermediate_size;
+    moe->logits = cut(c, n, experts);
+    moe->left = cut(c, n, experts);
+    moe->chosen = cut_ints(c, n, n_k);
+    moe->weights = cut(c, n, n_k);
+    moe->first = cut_ints(c, experts + 1, 1);
+    moe->token = cut_ints(c, slots, 1);
+    moe->slot = cut_ints(c, slots, 1);
+    moe->in = cut(c, slots, hidden);
+    moe->gate = cut(c, slots, spec->moe.gate_up_interleaved ? 2 * size : size);
+    moe->up = cut(c, slots, size);
+    moe->out = cut(c, slots, hidden);
+    moe->shared_gate = cut(c, n, shared);
+    moe->shared_up = cut(c, n, shared);
+    moe->shared_out = cut(c, shared ? n : 0, hidden);
+    moe->shared_switch = cut(c, n, 1);
+}
+
 static void cut_scratch(struct cutter *c, const struct model_spec *spec,
                         const struct session_params *params, struct pass *p)
 {
     const size_t n = (size_t)params->n_batch, hidden = (size_t)spec->hidden_size;
-    const size_t queries = (size_t)spec->num_attention_heads * (size_t)spec->head_dim;
-    const size_t keys = (size_t)spec->num_key_value_heads * (size_t)spec->head_dim;
     p->x = cut(c, n, hidden);
     p->embedded =
         cut(c, spec->embedding_size == spec->hidden_size ? 0 : n, (size_t)spec->embedding_size);
     p->normed = cut(c, n, hidden);
     p->branch = cut(c, needs_branch(spec) ? n : 0, hidden);
-    p->query = cut(c, n, queries);
-    p->key = cut(c, n, keys);
-    p->value = cut(c, n, keys);
-    p->mixed = cut(c, n, queries);
+    cut_attention(c, spec, n, p);
     p->gate = cut(c, spec->ffn == FFN_GATED ? n : 0, (size_t)spec->intermediate_size);
     p->up = cut(c, n, (size_t)spec->intermediate_size);
+    if (spec->moe.num_experts)
+        cut_moe(c, spec, n, &p->moe);
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         p->rope_cos[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
         p->rope_sin[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);

@@ -46,6 +46,46 @@ enum ffn_type {
     FFN_PLAIN, /* gpt2: down(act(up(x))) */
 };
 
+/* How a router turns its logits into the weights of the chosen experts. */
+enum router {
+    ROUTER_SOFTMAX,        /* qwen2_moe: softmax over all, then the best */
+    ROUTER_SOFTMAX_CHOSEN, /* mixtral: the best, then softmax over them */
+    ROUTER_SIGMOID, /* deepseek_v3: sigmoid of each; a correction helps to choose, not to weigh */
+    ROUTER_SPARSEMIXER, /* phimoe: two by turns, each a softmax over its close rivals (Liu et al.
+                           2023) */
+};
+
+/* A mixture of experts in the place of the feed-forward. */
+struct moe_spec {
+    int num_experts;              /* mixtral: num_local_experts; qwen2_moe: num_experts; 0: dense */
+    int num_experts_per_tok;      /* mixtral: num_experts_per_tok */
+    int moe_intermediate_size;    /* mixtral: intermediate_size; qwen2_moe: moe_intermediate_size */
+    enum router router;           /* mixtral: constant */
+    bool norm_topk_prob;          /* qwen3_moe: norm_topk_prob; weights are made to sum to 1 */
+    float routed_scaling_factor;  /* deepseek_v2: routed_scaling_factor, else 1 */
+    float router_jitter_noise;    /* phimoe: router_jitter_noise */
+    bool correction;              /* deepseek_v3: constant; ROLE_ROUTER_CORRECTION is there */
+    int n_group;                  /* deepseek_v2: n_group; 0: no groups */
+    int topk_group;               /* deepseek_v2: topk_group */
+    bool group_by_two;            /* deepseek_v3: a group counts by its two best, not its best */
+    int shared_intermediate_size; /* qwen2_moe: shared_expert_intermediate_size; 0: no shared expert
+                                   */
+    bool shared_switch;           /* qwen2_moe: constant; the shared expert's sigmoid gate */
+    bool gate_up_interleaved;     /* gpt_oss: constant; ROLE_EXPERT_GATE_UP holds both */
+    float swiglu_limit;           /* gpt_oss: swiglu_limit; its clamped gate; 0: the usual one */
+};
+
+/* Latent attention (DeepSeek-AI 2024): keys and values come from one short vector a token. */
+struct mla_spec {
+    int kv_lora_rank;     /* deepseek_v2: kv_lora_rank; 0: ordinary attention */
+    int q_lora_rank;      /* deepseek_v2: q_lora_rank; 0: queries are projected at once */
+    int qk_nope_head_dim; /* deepseek_v2: qk_nope_head_dim */
+    int qk_rope_head_dim; /* deepseek_v2: qk_rope_head_dim */
+    int v_head_dim;       /* deepseek_v2: v_head_dim */
+};
+
+enum { MOE_MAX_GROUPS = 64 };
+
 enum { SPEC_MAX_ROPES = 2, SPEC_NO_ROPE = -1 };
 
 /* What may differ from layer to layer. */
@@ -53,6 +93,7 @@ struct layer_spec {
     float attention_scale; /* llama: 1 / sqrt(head_dim); granite: attention_multiplier */
     int window;            /* mistral: sliding_window; 0: sees everything */
     int rope;              /* gemma3: which of the ropes; smollm3: SPEC_NO_ROPE in some layers */
+    bool moe;              /* qwen2_moe: decoder_sparse_step; deepseek_v2: first_k_dense_replace */
 };
 
 struct model_spec {
@@ -97,6 +138,11 @@ struct model_spec {
     enum qk_norm qk_norm;         /* qwen3: constant */
     bool qk_norm_after_rope;      /* hunyuan_v1_dense: constant */
     float attn_logit_softcapping; /* gemma2: attn_logit_softcapping; 0: none */
+    bool sinks;                   /* gpt_oss: constant; a logit of its own for each head */
+    struct mla_spec mla;          /* deepseek_v2 */
+    struct moe_spec moe;          /* mixtral */
+    int num_nextn_predict_layers; /* deepseek_v3: layers behind the last that decoding has no use
+                                     for */
     enum ffn_type ffn;            /* gpt2: constant */
     enum act hidden_act;          /* llama: hidden_act, gpt2: activation_function */
     int intermediate_size;        /* llama: intermediate_size, gpt2: n_inner */

@@ -21,8 +21,9 @@ enum tensor_layout {
  * One line of a family's table: the stem of the tensor's name without the family's prefix, with {}
  * for the number of the layer; ".weight" and, where the spec says so, ".bias" follow it.
  * Neighbouring lines with the same stem share one fused tensor: their outputs lie in it one behind
- * the other, for queries, keys and values perhaps in groups (model_spec.qkv_groups). A second {} in
- * the stem of a norm counts heads.
+ * the other, for queries, keys and values perhaps in groups (model_spec.qkv_groups). A second {}
+ * counts heads in the stem of a norm and experts in that of an expert's matrix; without it all
+ * experts lie in one tensor, [num_experts, ...].
  */
 struct tensor_entry {
     enum role role;
@@ -30,12 +31,26 @@ struct tensor_entry {
     unsigned layout;
 };
 
+struct expert {
+    struct linear gate, up, gate_up, down;
+};
+
 struct layer_weights {
     struct norm attention_norm, attention_post_norm, query_norm, key_norm, ffn_norm, ffn_post_norm;
     struct linear query, key, value, attention_out;
     struct linear gate, up, down;
-    float xielu_p, xielu_n; /* as stored */
+    const float *xielu_p, *xielu_n; /* [1] as stored, or NULL */
     struct act_xielu xielu;
+    const float *sinks; /* [num_attention_heads] or NULL */
+
+    struct linear query_a, query_b, kv_a, kv_b;
+    struct norm query_a_norm, kv_a_norm;
+
+    struct linear router;
+    const float *router_correction; /* [num_experts] or NULL */
+    struct expert *experts;         /* [num_experts] */
+    struct expert shared;
+    struct linear shared_switch;
 };
 
 struct weights {

@@ -1,0 +1,301 @@
+/*
+ * A mixture of experts: a router gives each token a few of many feed-forwards (Shazeer et al.
+ * 2017). Tokens are gathered by expert, so that an expert's weights are read once for all of them;
+ * each token's result is summed in the order of its own choices, so it does not depend on who else
+ * is there.
+ */
+#include "models/forward.h"
+
+#include "core/kernels/kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- routing: logits[n_experts] -> n_k experts and their weights ---- */
+
+/* The index of the largest of n, the first among equals; NaN never is. */
+static int largest(const float *x, int n)
+{
+    int best = 0;
+    for (int i = 1; i < n; i++)
+        if (x[i] > x[best] || isnan(x[best]))
+            best = i;
+    return best;
+}
+
+/* The n_k largest, best first; takes them out of score. */
+static void choose(float *score, int n, int n_k, int *chosen)
+{
+    for (int k = 0; k < n_k; k++) {
+        chosen[k] = largest(score, n);
+        score[chosen[k]] = -INFINITY;
+    }
+}
+
+static float group_score(const struct moe_spec *moe, float *score, int n)
+{
+    const int first = largest(score, n);
+    float sum = score[first];
+    if (moe->group_by_two && n > 1) {
+        const float best = score[first];
+        score[first] = -INFINITY;
+        sum += score[largest(score, n)];
+        score[first] = best;
+    }
+    return sum;
+}
+
+/* Experts outside the best groups keep the score 0, as the originals leave it. */
+static void mask_groups(const struct moe_spec *moe, float *score)
+{
+    const int size = moe->num_experts / moe->n_group;
+    bool taken[MOE_MAX_GROUPS] = {false};
+    for (int k = 0; k < moe->topk_group; k++) {
+        int best = -1;
+        float best_score = 0;
+        for (int g = 0; g < moe->n_group; g++) {
+            const float s = group_score(moe, score + g * size, size);
+            if (!taken[g] && (best < 0 || s > best_score)) {
+                best = g;
+                best_score = s;
+            }
+        }
+        taken[best] = true;
+    }
+    for (int e = 0; e < moe->num_experts; e++)
+        if (!taken[e / size])
+            score[e] = 0;
+}
+
+/* phimoe: each of the two is weighed by a softmax over those rivals that come within 2 * jitter of
+ * it. */
+static void sparsemixer(const struct moe_spec *moe, const float *logits, float *left, int *chosen,
+                        float *weights)
+{
+    const int n = moe->num_experts;
+    memcpy(left, logits, (size_t)n * sizeof *left);
+    for (int k = 0; k < moe->num_experts_per_tok; k++) {
+        const int best = largest(left, n);
+        float sum = 0;
+        for (int e = 0; e < n; e++) {
+            const float factor = fmaxf(fabsf(logits[e]), left[best]);
+            const bool close = (left[best] - logits[e]) / factor <= 2 * moe->router_jitter_noise;
+            if (close && left[e] != -INFINITY)
+                sum += expf(left[e] - left[best]);
+        }
+        chosen[k] = best;
+        weights[k] = 1 / sum;
+        left[best] = -INFINITY;
+    }
+}
+
+/* Turns logits into what experts weigh, in place. */
+static void score_experts(const struct kernels *kernels, const struct moe_spec *moe, float *logits)
+{
+    if (moe->router == ROUTER_SOFTMAX)
+        kernels->softmax(logits, (size_t)moe->num_experts);
+    for (int e = 0; moe->router == ROUTER_SIGMOID && e < moe->num_experts; e++)
+        logits[e] = 1 / (1 + expf(-logits[e]));
+}
+
+/* logits is working memory; left is another [n_experts]. */
+static void route(const struct kernels *kernels, const struct moe_spec *moe,
+                  const float *correction, float *logits, float *left, int *chosen, float *weights)
+{
+    const int n_k = moe->num_experts_per_tok;
+    if (moe->router == ROUTER_SPARSEMIXER) {
+        sparsemixer(moe, logits, left, chosen, weights);
+        return;
+    }
+    score_experts(kernels, moe, logits);
+    for (int e = 0; e < moe->num_experts; e++)
+        left[e] = logits[e] + (correction ? correction[e] : 0);
+    if (moe->n_group > 1)
+        mask_groups(moe, left);
+    choose(left, moe->num_experts, n_k, chosen);
+    for (int k = 0; k < n_k; k++)
+        weights[k] = logits[chosen[k]];
+    if (moe->router == ROUTER_SOFTMAX_CHOSEN)
+        kernels->softmax(weights, (size_t)n_k);
+    float sum = 0;
+    for (int k = 0; k < n_k; k++)
+        sum += weights[k];
+    const float norm =
+        moe->norm_topk_prob ? sum + 1e-20f : 1; /* as the originals guard the division */
+    for (int k = 0; k < n_k; k++)
+        weights[k] = weights[k] / norm * moe->routed_scaling_factor;
+}
+
+/* ---- gathering ---- */
+
+/* Gives every choice its slot, expert by expert and within one in the order of the tokens. */
+static void sort_slots(const struct pass *p)
+{
+    const struct moe_spec *const spec = &p->spec->moe;
+    const struct moe_scratch *const moe = &p->moe;
+    const int n_slots = p->n * spec->num_experts_per_tok;
+    memset(moe->first, 0, ((size_t)spec->num_experts + 1) * sizeof *moe->first);
+    for (int i = 0; i < n_slots; i++)
+        moe->first[moe->chosen[i] + 1]++;
+    for (int e = 0; e < spec->num_experts; e++)
+        moe->first[e + 1] += moe->first[e];
+    for (int i = 0; i < n_slots; i++) {
+        const int slot = moe->first[moe->chosen[i]]++;
+        moe->slot[i] = slot;
+        moe->token[slot] = i / spec->num_experts_per_tok;
+    }
+    for (int e = spec->num_experts; e > 0;
+         e--) /* each has moved on to its end, where the next begins */
+        moe->first[e] = moe->first[e - 1];
+    moe->first[0] = 0;
+}
+
+static void gather(struct worker *w, const struct pass *p, const float *in)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    size_t begin, end;
+    worker_share(w, (size_t)(p->n * p->spec->moe.num_experts_per_tok), 1, &begin, &end);
+    for (size_t slot = begin; slot < end; slot++)
+        memcpy(p->moe.in + slot * hidden, in + (size_t)p->moe.token[slot] * hidden,
+               hidden * sizeof *in);
+}
+
+/* ---- experts ---- */
+
+/* gpt_oss: (up + 1) * gate * sigmoid(1.702 * gate), both clamped; gate and up lie side by side. */
+static void clamped_swiglu(float limit, const float *gate_up, float *up, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float g = fminf(gate_up[2 * i], limit);
+        const float u = fminf(fmaxf(gate_up[2 * i + 1], -limit), limit);
+        up[i] = (u + 1) * g / (1 + expf(-1.702f * g));
+    }
+}
+
+/* up = activation, for this worker's outputs of rows [first, last). */
+static void expand_interleaved(struct worker *w, const struct pass *p, const struct expert *expert,
+                               size_t first, size_t last)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
+    size_t begin, end;
+    linear_apply(w, &expert->gate_up, p->moe.in + first * hidden, hidden, last - first,
+                 p->moe.gate + first * 2 * size, 2 * size, LINEAR_SET);
+    linear_share(w, expert->gate_up.n_out, &begin, &end); /* whole pairs: the grain is even */
+    for (size_t i = first; i < last; i++)
+        clamped_swiglu(p->spec->moe.swiglu_limit, p->moe.gate + i * 2 * size + begin,
+                       p->moe.up + i * size + begin / 2, (end - begin) / 2);
+}
+
+static void expand(struct worker *w, const struct pass *p, int layer, const struct expert *expert,
+                   size_t first, size_t last)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
+    const float *const in = p->moe.in + first * hidden;
+    size_t begin, end;
+    linear_apply(w, &expert->gate, in, hidden, last - first, p->moe.gate + first * size, size,
+                 LINEAR_SET);
+    linear_apply(w, &expert->up, in, hidden, last - first, p->moe.up + first * size, size,
+                 LINEAR_SET);
+    linear_share(w, (int)size, &begin, &end);
+    for (size_t i = first; i < last; i++)
+        ffn_activate(w, p, layer, p->moe.gate + i * size + begin, p->moe.up + i * size + begin,
+                     end - begin);
+}
+
+/* The one that every token takes: shared_out = down(act(gate) * up). */
+static void run_shared(struct worker *w, const struct pass *p, int layer, const float *in)
+{
+    const struct layer_weights *const weights = &p->weights->layers[layer];
+    const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
+    const size_t size = (size_t)p->spec->moe.shared_intermediate_size;
+    size_t begin, end;
+    linear_apply(w, &weights->shared.gate, in, hidden, n, p->moe.shared_gate, size, LINEAR_SET);
+    linear_apply(w, &weights->shared.up, in, hidden, n, p->moe.shared_up, size, LINEAR_SET);
+    linear_share(w, (int)size, &begin, &end);
+    for (size_t i = 0; i < n; i++)
+        ffn_activate(w, p, layer, p->moe.shared_gate + i * size + begin,
+                     p->moe.shared_up + i * size + begin, end - begin);
+    if (p->spec->moe.shared_switch)
+        linear_apply(w, &weights->shared_switch, in, hidden, n, p->moe.shared_switch, 1,
+                     LINEAR_SET);
+    worker_sync(w);
+    linear_apply(w, &weights->shared.down, p->moe.shared_up, size, n, p->moe.shared_out, hidden,
+                 LINEAR_SET);
+}
+
+/* Every expert on its slots: in -> up -> out. */
+static void run_experts(struct worker *w, const struct pass *p, int layer)
+{
+    const struct expert *const experts = p->weights->layers[layer].experts;
+    const struct moe_spec *const spec = &p->spec->moe;
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    const size_t size = (size_t)spec->moe_intermediate_size;
+    for (int e = 0; e < spec->num_experts; e++) {
+        const size_t first = (size_t)p->moe.first[e], last = (size_t)p->moe.first[e + 1];
+        if (first < last && spec->gate_up_interleaved)
+            expand_interleaved(w, p, &experts[e], first, last);
+        else if (first < last)
+            expand(w, p, layer, &experts[e], first, last);
+    }
+    worker_sync(w);
+    for (int e = 0; e < spec->num_experts; e++) {
+        const size_t first = (size_t)p->moe.first[e], last = (size_t)p->moe.first[e + 1];
+        if (first < last)
+            linear_apply(w, &experts[e].down, p->moe.up + first * size, size, last - first,
+                         p->moe.out + first * hidden, hidden, LINEAR_SET);
+    }
+}
+
+/* out[i] (= or +=) the weighted sum of what token i's experts brought. */
+static void combine(struct worker *w, const struct pass *p, float *out, enum linear_store store)
+{
+    const struct moe_spec *const spec = &p->spec->moe;
+    const size_t hidden = (size_t)p->spec->hidden_size, n_k = (size_t)spec->num_experts_per_tok;
+    const float scale = p->spec->residual_multiplier;
+    size_t begin, end;
+    worker_share(w, (size_t)p->n, 1, &begin, &end);
+    for (size_t i = begin; i < end; i++) {
+        float shared = spec->shared_intermediate_size ? 1 : 0;
+        if (spec->shared_switch)
+            shared = 1 / (1 + expf(-p->moe.shared_switch[i]));
+        for (size_t d = 0; d < hidden; d++) {
+            float sum = shared != 0 ? shared * p->moe.shared_out[i * hidden + d] : 0;
+            for (size_t k = 0; k < n_k; k++)
+                sum += p->moe.weights[i * n_k + k] *
+                       p->moe.out[(size_t)p->moe.slot[i * n_k + k] * hidden + d];
+            float *const to = &out[i * hidden + d];
+            *to = store == LINEAR_ADD ? *to + scale * sum : scale * sum;
+        }
+    }
+    worker_sync(w);
+}
+
+/* What the experts bring is scaled here, once, and not in their matrices. */
+void moe_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
+             enum linear_store store)
+{
+    const struct layer_weights *const weights = &p->weights->layers[layer];
+    const struct moe_spec *const spec = &p->spec->moe;
+    const size_t n_experts = (size_t)spec->num_experts, n_k = (size_t)spec->num_experts_per_tok;
+    size_t begin, end;
+    linear_apply(w, &weights->router, in, (size_t)p->spec->hidden_size, (size_t)p->n, p->moe.logits,
+                 n_experts, LINEAR_SET);
+    worker_sync(w);
+    worker_share(w, (size_t)p->n, 1, &begin, &end);
+    for (size_t i = begin; i < end; i++)
+        route(w->kernels, spec, weights->router_correction, p->moe.logits + i * n_experts,
+              p->moe.left + i * n_experts, p->moe.chosen + i * n_k, p->moe.weights + i * n_k);
+    worker_sync(w);
+    if (w->index == 0)
+        sort_slots(p);
+    worker_sync(w);
+    gather(w, p, in);
+    if (spec->shared_intermediate_size)
+        run_shared(w, p, layer, in);
+    worker_sync(w);
+    run_experts(w, p, layer);
+    worker_sync(w);
+    combine(w, p, out, store);
+}

@@ -121,13 +121,19 @@ void rope_frequencies(const struct rope *r, int length, double *inv_freq)
     }
 }
 
-void rope_angles(const struct rope *r, const double *inv_freq, int position, float *cos_out,
-                 float *sin_out)
+double rope_attention_factor(const struct rope *r, int length)
+{
+    const bool is_long = length > r->original_max_position_embeddings;
+    return is_long && r->long_attention_factor > 0 ? r->long_attention_factor : r->attention_factor;
+}
+
+void rope_angles(const struct rope *r, const double *inv_freq, double factor, int position,
+                 float *cos_out, float *sin_out)
 {
     for (int i = 0; i < r->n_dims / 2; i++) {
         const double angle = position * inv_freq[i];
-        cos_out[i] = (float)(cos(angle) * r->attention_factor);
-        sin_out[i] = (float)(sin(angle) * r->attention_factor);
+        cos_out[i] = (float)(cos(angle) * factor);
+        sin_out[i] = (float)(sin(angle) * factor);
     }
 }
 

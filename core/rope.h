@@ -28,6 +28,7 @@ struct rope {
     double factor;
     int original_max_position_embeddings; /* the length before scaling */
     double attention_factor;              /* multiplies cos and sin */
+    double long_attention_factor;         /* the same beyond the original length; 0: no other */
     double low_freq_factor;               /* llama3 */
     double high_freq_factor;
     double beta_fast; /* yarn */
@@ -50,9 +51,12 @@ bool rope_depends_on_length(const struct rope *r);
 /* inv_freq[n_dims / 2] for a text of `length` tokens. */
 void rope_frequencies(const struct rope *r, int length, double *inv_freq);
 
-/* cos and sin [n_dims / 2] of position * inv_freq, times attention_factor. */
-void rope_angles(const struct rope *r, const double *inv_freq, int position, float *cos_out,
-                 float *sin_out);
+/* What multiplies cos and sin in a text of `length` tokens. */
+double rope_attention_factor(const struct rope *r, int length);
+
+/* cos and sin [n_dims / 2] of position * inv_freq, times factor. */
+void rope_angles(const struct rope *r, const double *inv_freq, double factor, int position,
+                 float *cos_out, float *sin_out);
 
 /* Rotates the first n_dims values of a head in place. */
 void rope_rotate(const struct rope *r, const struct kernels *kernels, float *head,

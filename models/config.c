@@ -200,6 +200,26 @@ bool config_bool_or(struct config *c, const char *key, bool fallback)
     return json_bool(j, fallback);
 }
 
+void config_experts(struct config *c, struct model_spec *spec, const char *experts_key)
+{
+    static const char *const training[] = {"output_router_logits", "router_aux_loss_coef", NULL};
+    config_skip(c, training);
+    spec->moe.num_experts = config_size(c, experts_key, CONFIG_MAX_EXPERTS);
+    spec->moe.num_experts_per_tok = config_size(c, "num_experts_per_tok", CONFIG_MAX_EXPERTS);
+    if (spec->moe.num_experts_per_tok > spec->moe.num_experts)
+        config_fail(c, "%d experts cannot be chosen of %d", spec->moe.num_experts_per_tok,
+                    spec->moe.num_experts);
+    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
+        spec->layers[i].moe = true;
+}
+
+void config_require_text(struct config *c, const char *key, const char *value)
+{
+    const char *const text = json_text(config_any(c, key), value);
+    if (strcmp(text, value) != 0)
+        config_fail(c, "\"%s\": \"%s\" is not supported", key, text);
+}
+
 role_set config_roles(struct config *c, const char *key, role_set roles, bool fallback)
 {
     return config_bool_or(c, key, fallback) ? roles : 0;

@@ -16,7 +16,12 @@
 
 /* Limits that no model comes near; they keep products of two or three such numbers far from
  * overflow. */
-enum { CONFIG_MAX_SIZE = 1 << 24, CONFIG_MAX_LAYERS = 4096 };
+enum {
+    CONFIG_MAX_SIZE = 1 << 24,
+    CONFIG_MAX_HEAD = 1 << 12,
+    CONFIG_MAX_LAYERS = 4096,
+    CONFIG_MAX_EXPERTS = 4096
+};
 
 struct config {
     const struct json *root;
@@ -60,6 +65,13 @@ enum act config_act_or(struct config *c, const char *key, enum act fallback);
 
 /* `roles` where the key is true, else none: which tensors have a bias. */
 role_set config_roles(struct config *c, const char *key, role_set roles, bool fallback);
+
+/* num_experts from experts_key and num_experts_per_tok; every layer gets them, which some families
+ * then take back. */
+void config_experts(struct config *c, struct model_spec *spec, const char *experts_key);
+
+/* Fails unless the key is absent or that text. */
+void config_require_text(struct config *c, const char *key, const char *value);
 
 /* Fails unless the key is absent, null or `value`: for a switch that only one way is supported. */
 void config_require_bool(struct config *c, const char *key, bool value);

@@ -47,8 +47,7 @@ static double rope_number(struct config *c, const struct json *scaling, const ch
 }
 
 /* yarn's scaling of the scores, where DeepSeek's two keys say it: transformers, get_mscale. */
-static double rope_attention_factor(struct config *c, const struct json *scaling,
-                                    const struct rope *r)
+static double attention_factor(struct config *c, const struct json *scaling, const struct rope *r)
 {
     const double mscale = rope_number(c, scaling, "mscale", 0);
     const double mscale_all_dim = rope_number(c, scaling, "mscale_all_dim", 0);
@@ -58,6 +57,7 @@ static double rope_attention_factor(struct config *c, const struct json *scaling
     if (r->type == ROPE_YARN && mscale > 0 && mscale_all_dim > 0 && r->factor > 1)
         fallback =
             (0.1 * mscale * log(r->factor) + 1) / (0.1 * mscale_all_dim * log(r->factor) + 1);
+    fallback = rope_number(c, scaling, "short_mscale", fallback);
     return rope_number(c, scaling, "attention_factor", fallback);
 }
 
@@ -73,6 +73,8 @@ static const char *const rope_keys[] = {
     "low_freq_factor",
     "high_freq_factor",
     "alpha",
+    "short_mscale",
+    "long_mscale",
     "llama_4_scaling_beta",
     "max_position_embeddings",
     "partial_rotary_factor",
@@ -146,6 +148,7 @@ static void read_longrope(struct config *c, const struct model_spec *spec,
     const double stretch =
         (double)spec->max_position_embeddings / r->original_max_position_embeddings;
     r->factor = rope_number(c, scaling, "factor", stretch);
+    r->long_attention_factor = rope_number(c, scaling, "long_mscale", 0); /* phimoe */
 }
 
 struct rope config_rope_from(struct config *c, const struct model_spec *spec,
@@ -170,7 +173,7 @@ struct rope config_rope_from(struct config *c, const struct model_spec *spec,
     if (r.type == ROPE_LONGROPE)
         read_longrope(c, spec, scaling, &r);
     apply_alpha(c, scaling, &r);
-    r.attention_factor = rope_attention_factor(c, scaling, &r);
+    r.attention_factor = attention_factor(c, scaling, &r);
     return r;
 }
 

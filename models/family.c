@@ -13,6 +13,8 @@
     X(cohere)                                                                                      \
     X(cohere2)                                                                                     \
     X(ctrl)                                                                                        \
+    X(deepseek_v2)                                                                                 \
+    X(deepseek_v3)                                                                                 \
     X(ernie4_5)                                                                                    \
     X(exaone4)                                                                                     \
     X(falcon)                                                                                      \
@@ -21,28 +23,36 @@
     X(gemma3_text)                                                                                 \
     X(glm)                                                                                         \
     X(glm4)                                                                                        \
+    X(glm4_moe)                                                                                    \
     X(gpt2)                                                                                        \
     X(gpt_bigcode)                                                                                 \
     X(gpt_neo)                                                                                     \
     X(gpt_neox)                                                                                    \
+    X(gpt_oss)                                                                                     \
     X(gptj)                                                                                        \
     X(granite)                                                                                     \
+    X(granitemoe)                                                                                  \
     X(hunyuan_v1_dense)                                                                            \
     X(llama)                                                                                       \
     X(minicpm)                                                                                     \
     X(ministral3)                                                                                  \
     X(mistral)                                                                                     \
+    X(mixtral)                                                                                     \
     X(mpt)                                                                                         \
     X(nemotron)                                                                                    \
     X(olmo)                                                                                        \
     X(olmo2)                                                                                       \
     X(olmo3)                                                                                       \
+    X(olmoe)                                                                                       \
     X(openai_gpt)                                                                                  \
     X(opt)                                                                                         \
     X(phi)                                                                                         \
     X(phi3)                                                                                        \
+    X(phimoe)                                                                                      \
     X(qwen2)                                                                                       \
+    X(qwen2_moe)                                                                                   \
     X(qwen3)                                                                                       \
+    X(qwen3_moe)                                                                                   \
     X(roberta)                                                                                     \
     X(seed_oss)                                                                                    \
     X(smollm3)                                                                                     \

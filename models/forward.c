@@ -41,7 +41,7 @@ static void prepare_angles(const struct pass *p, size_t i)
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         const struct rope *const rope = &p->spec->ropes[r];
         const size_t at = i * (size_t)rope->n_dims / 2;
-        rope_angles(rope, p->inv_freq[r], p->positions[i], p->rope_cos[r] + at,
+        rope_angles(rope, p->inv_freq[r], p->rope_factor[r], p->positions[i], p->rope_cos[r] + at,
                     p->rope_sin[r] + at);
     }
 }

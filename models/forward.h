@@ -57,6 +57,7 @@ struct pass {
     int n_context;
 
     const double *inv_freq[SPEC_MAX_ROPES]; /* each [n_dims / 2] of its rope */
+    double rope_factor[SPEC_MAX_ROPES];     /* what multiplies cos and sin */
     float *rope_cos[SPEC_MAX_ROPES];        /* each [n, n_dims / 2] */
     float *rope_sin[SPEC_MAX_ROPES];        /* the same */
 

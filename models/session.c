@@ -272,6 +272,7 @@ static void update_ropes(struct session *s, int length)
         if (!s->rope_length || (rope_depends_on_length(rope) && !fresh))
             rope_frequencies(rope, length, inv_freq);
         s->pass.inv_freq[r] = inv_freq;
+        s->pass.rope_factor[r] = rope_attention_factor(rope, length);
         inv_freq += rope->n_dims / 2;
     }
     s->rope_length = length;

@@ -1,0 +1,20 @@
+/*
+ * Qwen3 MoE (Yang et al. 2025): qwen3 with experts.
+ * Source: transformers/models/qwen3_moe/{configuration,modular}_qwen3_moe.py.
+ */
+#include "models/family.h"
+
+static void configure(struct config *c, struct model_spec *spec)
+{
+    family_qwen_moe_base(c, spec);
+    spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
+    spec->qk_norm = QK_NORM_HEAD;
+}
+
+const struct family family_qwen3_moe = {
+    .model_type = "qwen3_moe",
+    .configure = configure,
+    .prefix = "model.",
+    .tensors = family_qwen_moe_tensors,
+    .ignored = NULL,
+};

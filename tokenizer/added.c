@@ -9,84 +9,29 @@
 
 #include "tokenizer/unicode.h"
 
-/* ---- the trie -------------------------------------------------------------------------------- */
+/* ---- the sets -------------------------------------------------------------------------------- */
 
-static uint32_t new_node(struct added_set *set, unsigned char byte)
-{
-    if (set->n_nodes == set->capacity) {
-        uint32_t capacity = set->capacity ? set->capacity * 2 : 64;
-        struct trie_node *node =
-            capacity > set->capacity ? realloc(set->node, capacity * sizeof *node) : NULL;
-        if (!node) {
-            return 0;
-        }
-        set->node = node;
-        set->capacity = capacity;
-    }
-    if (set->n_nodes == 0) {
-        set->node[set->n_nodes++] = (struct trie_node){.token = -1}; /* 0 means none */
-    }
-    set->node[set->n_nodes] = (struct trie_node){.token = -1, .byte = byte};
-    return set->n_nodes++;
-}
-
-static uint32_t child_of(const struct added_set *set, uint32_t node, unsigned char byte)
-{
-    uint32_t child = set->node[node].child;
-    while (child && set->node[child].byte != byte) {
-        child = set->node[child].sibling;
-    }
-    return child;
-}
-
-static void mark_pairs(struct added_set *set, unsigned char a, const char *rest, size_t n)
+static void mark_pairs(struct added_set *set, struct bytes text)
 {
     for (unsigned b = 0; b < 256; b++) {
-        if (n == 0 || b == (unsigned char)*rest) {
-            unsigned pair = a * 256u + b;
+        if (text.size == 1 || b == text.data[1]) {
+            unsigned pair = text.data[0] * 256u + b;
             set->pair[pair / 64] |= (uint64_t)1 << pair % 64;
         }
     }
 }
 
-static bool insert(struct added_set *set, const char *text, size_t n, int32_t token)
-{
-    if (n == 0) {
-        return true;
-    }
-    unsigned char first = (unsigned char)text[0];
-    mark_pairs(set, first, text + 1, n - 1);
-    if (!set->root[first] && !(set->root[first] = new_node(set, first))) {
-        return false;
-    }
-    uint32_t at = set->root[first];
-    for (size_t i = 1; i < n; i++) {
-        uint32_t child = child_of(set, at, (unsigned char)text[i]);
-        if (!child) {
-            child = new_node(set, (unsigned char)text[i]);
-            if (!child) {
-                return false;
-            }
-            set->node[child].sibling = set->node[at].child;
-            set->node[at].child = child;
-        }
-        at = child;
-    }
-    set->node[at].token = token;
-    return true;
-}
-
 /* The longest string of the set at s[0..n): its token and size, -1 where there is none. */
 static int32_t longest_at(const struct added_set *set, const char *s, size_t n, size_t *size)
 {
+    const struct trie *t = &set->trie;
     int32_t token = -1;
-    uint32_t at = set->root[(unsigned char)s[0]];
-    for (size_t i = 1; at; i++) {
-        if (set->node[at].token >= 0) {
-            token = set->node[at].token;
-            *size = i;
+    uint32_t at = 0;
+    for (size_t i = 0; i < n && (at = trie_step(t, at, (unsigned char)s[i])); i++) {
+        if (t->node[at].value >= 0) {
+            token = t->node[at].value;
+            *size = i + 1;
         }
-        at = i < n ? child_of(set, at, (unsigned char)s[i]) : 0;
     }
     return token;
 }
@@ -94,7 +39,7 @@ static int32_t longest_at(const struct added_set *set, const char *s, size_t n, 
 static bool maybe_at(const struct added_set *set, const char *s, size_t n)
 {
     if (n < 2) {
-        return set->root[(unsigned char)s[0]];
+        return set->trie.root[(unsigned char)s[0]];
     }
     unsigned pair = (unsigned char)s[0] * 256u + (unsigned char)s[1];
     return set->pair[pair / 64] >> pair % 64 & 1;
@@ -138,7 +83,7 @@ const struct added_token *added_find(const struct added *a, const struct added_s
                                      const struct piece *in, size_t taken, bool parse_special,
                                      struct token_span *match)
 {
-    if (!set->n_nodes) {
+    if (!set->trie.n_nodes) {
         return NULL;
     }
     for (size_t i = taken; i < in->n;) {
@@ -227,26 +172,49 @@ bool added_load(struct tokenizer *t, const struct json *list, struct err *e)
     return true;
 }
 
+/* What the token looks like in the text that it is searched in: a copy in the arena. */
+static bool spell(struct tokenizer *t, struct normalize_scratch *s, const struct added_token *token,
+                  struct bytes *out, struct err *e)
+{
+    struct piece content = {.data = token->content, .n = token->n_content, .first = true};
+    if (token->normalized && !token->as_it_is && !normalize_run(t, s, &content, &content, e)) {
+        return false;
+    }
+    char *copy = arena_text(&t->arena, content.data, content.n);
+    *out = (struct bytes){(const unsigned char *)copy, content.n};
+    return copy || err_no_memory(e);
+}
+
+static bool build_set(struct tokenizer *t, bool normalized, struct trie_entry *entry,
+                      struct normalize_scratch *s, struct err *e)
+{
+    const struct added *a = &t->added;
+    struct added_set *set = normalized ? &t->added.normalized : &t->added.raw;
+    size_t n = 0;
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->token[i].normalized != normalized) {
+            continue;
+        }
+        struct bytes text;
+        if (!spell(t, s, &a->token[i], &text, e)) {
+            return false;
+        }
+        if (text.size) {
+            mark_pairs(set, text);
+            entry[n++] = (struct trie_entry){text, (int32_t)i};
+        }
+    }
+    return trie_build(&set->trie, entry, n, e);
+}
+
 bool added_build(struct tokenizer *t, struct err *e)
 {
-    struct added *a = &t->added;
     struct normalize_scratch scratch = {.regex = regex_scratch_new()};
-    bool good = scratch.regex || err_no_memory(e);
-    for (size_t i = 0; good && i < a->n; i++) {
-        const struct added_token *token = &a->token[i];
-        struct piece content = {.data = token->content, .n = token->n_content, .first = true};
-        struct text escaped = {0};
-        if (utf8_valid_prefix(content.data, content.n) < content.n) {
-            good = text_escape(&escaped, &content) || err_no_memory(e);
-            content = text_piece(&escaped, &content);
-        }
-        if (good && token->normalized) {
-            good = normalize_run(t, &scratch, &content, &content, e);
-        }
-        struct added_set *set = token->normalized ? &a->normalized : &a->raw;
-        good = good && (insert(set, content.data, content.n, (int32_t)i) || err_no_memory(e));
-        text_free(&escaped);
-    }
+    struct trie_entry *entry = malloc((t->added.n + 1) * sizeof *entry);
+    bool good = scratch.regex && entry;
+    good = good ? build_set(t, false, entry, &scratch, e) && build_set(t, true, entry, &scratch, e)
+                : err_no_memory(e);
+    free(entry);
     text_free(&scratch.text[0]);
     text_free(&scratch.text[1]);
     regex_scratch_free(scratch.regex);
@@ -256,7 +224,7 @@ bool added_build(struct tokenizer *t, struct err *e)
 void added_free(struct added *a)
 {
     free(a->token);
-    free(a->raw.node);
-    free(a->normalized.node);
+    trie_free(&a->raw.trie);
+    trie_free(&a->normalized.trie);
     *a = (struct added){0};
 }

@@ -49,7 +49,7 @@ struct bpe_scratch {
 
     struct symbol *symbol;
     size_t n_symbols;       /* capacity */
-    struct rank_list *list; /* [n_merges], made for the first long word */
+    struct rank_list *list; /* [n_ranks], made for the first long word */
     uint32_t *queue;        /* a heap of the ranks whose lists may hold something */
     size_t n_queue, queue_capacity;
 };
@@ -390,8 +390,8 @@ static bool reserve_long(const struct bpe *b, struct bpe_scratch *s)
         s->n_symbols = s->n;
     }
     if (!s->list) {
-        s->list = malloc(b->n_merges * sizeof *s->list);
-        for (size_t i = 0; s->list && i < b->n_merges; i++) {
+        s->list = malloc(b->n_ranks * sizeof *s->list);
+        for (size_t i = 0; s->list && i < b->n_ranks; i++) {
             s->list[i] = (struct rank_list){.head = NONE, .tail = NONE};
         }
     }
@@ -513,7 +513,7 @@ static bool encode_cut(struct encoder *en, const struct piece *word)
     return encode_part(en, &part);
 }
 
-/* The id of a word that is in the vocabulary as it stands, -1 where it is not. */
+/* The id of a word that is in the vocabulary as it stands, -1 where it is not or is special. */
 static int32_t whole_word(struct encoder *en, const struct piece *word)
 {
     const struct vocab *v = &en->t->vocab;
@@ -539,7 +539,7 @@ bool bpe_encode(struct encoder *en, const struct piece *word)
     }
     if (b->ignore_merges) {
         int32_t id = whole_word(en, word);
-        if (id >= 0) {
+        if (id >= 0 && !en->t->special[id]) {
             return encode_emit(en, id, word, 0, word->n);
         }
     }

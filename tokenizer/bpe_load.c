@@ -5,7 +5,6 @@
  */
 #include "tokenizer/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { BATCH = 32, PREFETCH_AHEAD = 16 };
@@ -164,7 +163,7 @@ static bool put_right(struct loader *l, struct bytes right)
 static bool build_table(struct loader *l)
 {
     struct bpe *b = &l->t->bpe;
-    b->n_merges = (uint32_t)l->n;
+    b->n_ranks = l->n ? l->list[l->n - 1].rank + 1 : 0;
     b->n_slots = 16;
     while (b->n_slots < l->n * 2) {
         b->n_slots *= 2;
@@ -273,6 +272,39 @@ bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e)
     return finish_merges(&l, good);
 }
 
+/* All merges that make one token. Pieces are cut between characters. */
+static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
+{
+    const struct vocab *v = &l->t->vocab;
+    struct bytes token = v->piece[id];
+    const char *text = (const char *)token.data;
+    for (size_t at = utf8_size(*text); at < token.size; at += utf8_size(text[at])) {
+        int32_t left = vocab_find(v, text, at);
+        int32_t right = left < 0 ? -1 : vocab_find(v, text + at, token.size - at);
+        if (right < 0) {
+            continue;
+        }
+        if (!reserve(l)) {
+            return false;
+        }
+        l->list[l->n++] = (struct bpe_merge){left, right, rank, id};
+    }
+    return true;
+}
+
+bool bpe_load_ranked(struct tokenizer *t, const struct bpe_ranked *ranked, size_t n, struct err *e)
+{
+    t->bpe.prefix = t->bpe.suffix = "";
+    struct loader l = {.t = t, .e = e};
+    uint32_t rank = 0;
+    bool good = true;
+    for (size_t i = 0; good && i < n; i++) {
+        rank += i && ranked[i].score < ranked[i - 1].score;
+        good = t->vocab.piece[ranked[i].id].size == 0 || put_splits(&l, ranked[i].id, rank);
+    }
+    return finish_merges(&l, good);
+}
+
 static const char *affix(struct tokenizer *t, const struct json *options, const char *key)
 {
     const char *text = json_text(json_get(options, key), "");
@@ -304,12 +336,11 @@ bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *
 static void find_bytes(struct tokenizer *t)
 {
     struct bpe *b = &t->bpe;
+    vocab_find_bytes(&t->vocab, b->byte_fallback);
     for (unsigned i = 0; i < 256; i++) {
-        char text[8];
-        int n = snprintf(text, sizeof text, "<0x%02X>", i);
-        b->byte_fallback[i] = vocab_find(&t->vocab, text, (size_t)n);
-        b->byte_level[i] =
-            vocab_find(&t->vocab, text, utf8_put(text, byte_level_char((unsigned char)i)));
+        char text[4];
+        size_t n = utf8_put(text, byte_level_char((unsigned char)i));
+        b->byte_level[i] = vocab_find(&t->vocab, text, n);
         if (i < 128) {
             char c = (char)i;
             b->ascii[i] = vocab_find(&t->vocab, &c, 1);
@@ -337,11 +368,11 @@ static bool is_plain_piece(const struct bpe *b, int32_t id, struct bytes piece)
 static bool build_joints(struct tokenizer *t, struct err *e)
 {
     struct bpe *b = &t->bpe;
-    if (b->raw || *b->prefix || *b->suffix || b->n_merges == 0) {
+    if (b->raw || *b->prefix || *b->suffix || b->n_ranks == 0) {
         return true;
     }
     b->joint_bits = 12;
-    while (b->joint_bits < 22 && (size_t)1 << b->joint_bits < (size_t)b->n_merges * 8) {
+    while (b->joint_bits < 22 && (size_t)1 << b->joint_bits < (size_t)b->n_ranks * 8) {
         b->joint_bits++;
     }
     b->joint = arena_array(&t->arena, ((size_t)1 << b->joint_bits) / 64, sizeof *b->joint);

@@ -68,7 +68,16 @@ bool encode_emit_all(struct encoder *en, const int32_t *id, size_t n)
 
 bool encode_word(struct encoder *en, const struct piece *word)
 {
-    return bpe_encode(en, word);
+    switch (en->t->model) {
+    case MODEL_BPE:
+        return bpe_encode(en, word);
+    case MODEL_UNIGRAM:
+        return unigram_encode(en, word);
+    case MODEL_WORDPIECE:
+        return wordpiece_encode(en, word);
+    default:
+        return wordpiece_encode_whole(en, word);
+    }
 }
 
 /* ---- added tokens cut the text --------------------------------------------------------------- */
@@ -178,8 +187,10 @@ struct encoder *encoder_new(const struct tokenizer *t, struct err *e)
     en->spelled = calloc(t->n_pretokenizers + 1, sizeof *en->spelled);
     en->regex = regex_scratch_new();
     en->normalize.regex = en->regex;
-    en->bpe = bpe_scratch_new(e);
-    if (!en->stage || !en->spelled || !en->regex || !en->bpe) {
+    en->bpe = t->model == MODEL_BPE ? bpe_scratch_new(e) : NULL;
+    en->unigram = t->model == MODEL_UNIGRAM ? unigram_scratch_new(e) : NULL;
+    if (!en->stage || !en->spelled || !en->regex || (t->model == MODEL_BPE && !en->bpe) ||
+        (t->model == MODEL_UNIGRAM && !en->unigram)) {
         encoder_free(en);
         err_no_memory(e);
         return NULL;
@@ -204,5 +215,6 @@ void encoder_free(struct encoder *en)
     text_free(&en->normalize.text[1]);
     regex_scratch_free(en->regex);
     bpe_scratch_free(en->bpe);
+    unigram_scratch_free(en->unigram);
     free(en);
 }

@@ -91,6 +91,13 @@ static inline uint32_t utf8_get(const char *s)
     }
 }
 
+/* The six bits of a base64 digit (RFC 4648), -1 where it is none. */
+int base64_digit(char c);
+
+/* The bytes that text[0..n) stands for into out (room for n): how many, SIZE_MAX where it is no
+ * base64. */
+size_t base64_decode(const char *text, size_t n, unsigned char *out);
+
 /* Writes c at out and returns the number of bytes, 1 to 4. */
 size_t utf8_put(char *out, uint32_t c);
 
@@ -146,6 +153,36 @@ void vocab_free(struct vocab *v);
 /* A hash of short text, for tables whose keys are compared as well. */
 uint64_t hash_bytes(const char *text, size_t n);
 
+/* The ids of <0x00> to <0xFF>, -1 where there is none. */
+void vocab_find_bytes(const struct vocab *v, int32_t id[256]);
+
+/* ---- trie.c ---------------------------------------------------------------------------------- */
+
+struct trie_node {
+    uint32_t child; /* the first of n_children that lie side by side */
+    int32_t value;  /* of the string that ends here, -1: none does */
+    uint16_t n_children;
+    unsigned char byte;
+};
+
+struct trie {
+    struct trie_node *node; /* 0 is the root, and as somebody's child: none */
+    uint32_t n_nodes;
+    uint32_t root[256]; /* its children */
+};
+
+struct trie_entry {
+    struct bytes text;
+    int32_t value; /* not negative; of two equal strings the larger one counts */
+};
+
+/* Sorts the entries; what they point to need not outlive the call. */
+bool trie_build(struct trie *t, struct trie_entry *entry, size_t n, struct err *e);
+
+/* The node one byte below another, 0 where there is none. Begin at node 0. */
+uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char byte);
+void trie_free(struct trie *t);
+
 /* ---- regex.c: the only user of pcre2 --------------------------------------------------------- */
 
 struct regex;
@@ -183,6 +220,13 @@ struct normalizer; /* one step */
 
 bool normalize_load(struct tokenizer *t, const struct json *j, struct err *e);
 
+/* The rules of a SentencePiece model instead. */
+struct normalize_spm {
+    struct bytes charsmap;
+    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+};
+bool normalize_load_spm(struct tokenizer *t, const struct normalize_spm *rules, struct err *e);
+
 struct normalize_scratch {
     struct text text[2]; /* steps write from one into the other */
     struct regex_scratch *regex;
@@ -199,19 +243,12 @@ struct added_token {
     size_t n_content;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
-};
-
-struct trie_node {
-    uint32_t child, sibling; /* 0: none */
-    int32_t token;           /* index of the added token that ends here, -1: none */
-    unsigned char byte;
+    bool as_it_is; /* searched for in normalized text, but not normalized itself */
 };
 
 /* All the strings that are searched for at once, leftmost and longest first. */
 struct added_set {
-    struct trie_node *node;
-    uint32_t n_nodes, capacity;
-    uint32_t root[256];        /* 0: none begins with that byte */
+    struct trie trie;          /* values are indices into added.token */
     uint64_t pair[65536 / 64]; /* bit a * 256 + b: some string begins with bytes a b, or is a */
 };
 
@@ -240,12 +277,15 @@ struct pretokenizer; /* one stage */
 
 bool pretokenize_load(struct tokenizer *t, const struct json *j, struct err *e);
 
+/* Split by a regular expression, then bytes: what tiktoken does. */
+bool pretokenize_load_pattern(struct tokenizer *t, const char *pattern, struct err *e);
+
 /* Sends a piece through all stages; what comes out goes to the model. */
 bool pretokenize_run(struct encoder *en, const struct piece *in);
 
 /* ---- the models ------------------------------------------------------------------------------ */
 
-enum model_type { MODEL_BPE };
+enum model_type { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
 struct bpe_merge {
     int32_t left, right; /* left -1: free */
@@ -254,9 +294,9 @@ struct bpe_merge {
 };
 
 struct bpe {
-    struct bpe_merge *merge; /* open addressing */
-    size_t n_slots;          /* a power of two */
-    uint32_t n_merges;
+    struct bpe_merge *merge;    /* open addressing */
+    size_t n_slots;             /* a power of two */
+    uint32_t n_ranks;           /* one more than the largest */
     int32_t unk;                /* -1: none */
     int32_t ascii[128];         /* ids of one-byte characters */
     int32_t byte_level[256];    /* ids of the characters that byte-level writes for a byte */
@@ -294,12 +334,57 @@ static inline size_t bpe_joint_bit(const struct bpe *b, uint32_t left, uint32_t 
 bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *e);
 bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e);
 
+/* For files that rank tokens and list no merges: every way to make a token of two makes a merge,
+ * and merges rank as their tokens' scores do. The list is sorted, the highest score first. */
+struct bpe_ranked {
+    int32_t id;
+    double score;
+};
+bool bpe_load_ranked(struct tokenizer *t, const struct bpe_ranked *ranked, size_t n, struct err *e);
+
 /* What depends on how words come; after the pre-tokenizer is known. */
 bool bpe_load_finish(struct tokenizer *t, struct err *e);
 void bpe_free(struct bpe *b);
 struct bpe_scratch *bpe_scratch_new(struct err *e);
 void bpe_scratch_free(struct bpe_scratch *s);
 bool bpe_encode(struct encoder *en, const struct piece *word);
+
+struct unigram {
+    struct trie trie; /* values are ids */
+    double *score;    /* [n], by id; NaN: never found in text */
+    size_t n, capacity;
+    double min_score;
+    bool single; /* sums are floats */
+    int32_t unk;
+    bool has_byte_fallback;
+    int32_t byte_fallback[256];
+};
+
+struct unigram_scratch;
+
+bool unigram_load(struct tokenizer *t, const struct model_parts *parts, struct err *e);
+
+/* Adds a piece with the next id. */
+bool unigram_add(struct tokenizer *t, struct bytes spelling, double score, struct err *e);
+
+/* When it is known which ids are special. */
+bool unigram_finish(struct tokenizer *t, struct err *e);
+void unigram_free(struct unigram *u);
+struct unigram_scratch *unigram_scratch_new(struct err *e);
+void unigram_scratch_free(struct unigram_scratch *s);
+bool unigram_encode(struct encoder *en, const struct piece *word);
+
+struct wordpiece {
+    const char *prefix; /* of all pieces but a word's first */
+    int32_t unk;
+    size_t max_chars; /* longer words are unknown */
+};
+
+bool wordpiece_load(struct tokenizer *t, const struct model_parts *parts, struct err *e);
+bool wordpiece_encode(struct encoder *en, const struct piece *word);
+
+/* The model WordLevel. */
+bool wordpiece_encode_whole(struct encoder *en, const struct piece *word);
 
 /* ---- decode.c -------------------------------------------------------------------------------- */
 
@@ -338,9 +423,12 @@ struct tokenizer {
 
     enum model_type model;
     struct bpe bpe;
+    struct unigram unigram;
+    struct wordpiece wordpiece;
 
-    struct around around; /* ids that are put around a text */
-    int32_t bos, eos;     /* -1: none */
+    struct around around;    /* ids that are put around a text */
+    int32_t bos, eos;        /* -1: none */
+    bool adds_bos, adds_eos; /* where tokenizer_config.json does not say */
 
     struct regex **regex; /* owned, for tokenizer_free */
     size_t n_regexes, regex_capacity;
@@ -358,7 +446,8 @@ struct encoder {
     struct text *spelled; /* [n_pretokenizers]: a word in byte-level characters */
     struct text word;     /* the model's */
     struct normalize_scratch normalize;
-    struct bpe_scratch *bpe;
+    struct bpe_scratch *bpe;         /* NULL for other models */
+    struct unigram_scratch *unigram; /* likewise */
     struct regex_scratch *regex;
 };
 
@@ -375,6 +464,15 @@ bool encode_word(struct encoder *en, const struct piece *word);
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e);
 
 bool bytes_equal(struct bytes a, const char *text);
+
+/* ---- other files: spm.c, tiktoken.c ---------------------------------------------------------- */
+
+bool spm_load(struct tokenizer *t, struct bytes file, struct err *e);
+
+/* Whether a file looks like one of tiktoken's. */
+bool tiktoken_is(struct bytes file);
+bool tiktoken_load(struct tokenizer *t, struct bytes file, const struct json *config,
+                   struct err *e);
 
 /* ---- components, for sentences --------------------------------------------------------------- */
 

@@ -146,7 +146,7 @@ bool post_load(struct tokenizer *t, const struct json *post_processor, struct er
 
 /* "bos_token": "<s>" or {"content": "<s>", ...}. */
 static int32_t named_token(const struct tokenizer *t, const struct json *config,
-                           const struct json *map, const char *key)
+                           const struct json *map, const char *key, int32_t fallback)
 {
     const struct json *both[] = {json_get(config, key), json_get(map, key)};
     for (size_t i = 0; i < ARRAY_LEN(both); i++) {
@@ -155,7 +155,7 @@ static int32_t named_token(const struct tokenizer *t, const struct json *config,
             return vocab_find(&t->vocab, text, strlen(text));
         }
     }
-    return -1;
+    return fallback;
 }
 
 /* The fast tokenizers of these families write their own template, whatever tokenizer.json has:
@@ -178,11 +178,11 @@ static bool writes_own_template(const struct json *config)
 void post_configure(struct tokenizer *t, const struct json *config, const struct json *map)
 {
     struct around *a = &t->around;
-    t->bos = named_token(t, config, map, "bos_token");
-    t->eos = named_token(t, config, map, "eos_token");
+    t->bos = named_token(t, config, map, "bos_token", t->bos);
+    t->eos = named_token(t, config, map, "eos_token", t->eos);
     bool own = writes_own_template(config) && t->bos >= 0;
-    bool bos = json_bool(json_get(config, "add_bos_token"), own) && t->bos >= 0;
-    bool eos = json_bool(json_get(config, "add_eos_token"), false) && t->eos >= 0;
+    bool bos = json_bool(json_get(config, "add_bos_token"), own || t->adds_bos) && t->bos >= 0;
+    bool eos = json_bool(json_get(config, "add_eos_token"), t->adds_eos) && t->eos >= 0;
     /* Every other class keeps what the post-processor adds; where that is nothing, the two flags
      * are the only word on it. */
     if (!own && a->n_before + a->n_after > 0) {

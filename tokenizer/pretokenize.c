@@ -611,29 +611,42 @@ static bool load_stages(struct loading *l, const struct json *j)
     return type && err_set(l->e, ERR_LOAD, "pre_tokenizer \"%.60s\" is not supported", type);
 }
 
+static bool keep_stages(struct loading *l)
+{
+    struct tokenizer *t = l->t;
+    t->pretokenizer = arena_array(&t->arena, l->n, sizeof *t->pretokenizer);
+    if (!t->pretokenizer) {
+        return err_no_memory(l->e);
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        t->pretokenizer[i] = l->stage[i];
+        t->pretokenizer[i].spell = true;
+    }
+    t->n_pretokenizers = l->n;
+    /* Behind the last stage, a model that looks bytes up as bytes saves spelling them. */
+    if (l->n && l->stage[l->n - 1].stage == STAGE_BYTE_LEVEL && t->model == MODEL_BPE &&
+        !*t->bpe.prefix && !*t->bpe.suffix) {
+        t->bpe.raw = true;
+        t->pretokenizer[l->n - 1].spell = false;
+    }
+    return true;
+}
+
 bool pretokenize_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
     if (!j || json_type(j) == JSON_NULL) {
         return true;
     }
     struct loading l = {.t = t, .e = e};
-    if (!load_stages(&l, j)) {
-        return false;
-    }
-    t->pretokenizer = arena_array(&t->arena, l.n, sizeof *t->pretokenizer);
-    if (!t->pretokenizer) {
-        return err_no_memory(e);
-    }
-    for (size_t i = 0; i < l.n; i++) {
-        t->pretokenizer[i] = l.stage[i];
-        t->pretokenizer[i].spell = true;
-    }
-    t->n_pretokenizers = l.n;
-    /* Behind the last stage, a model that looks bytes up as bytes saves spelling them. */
-    if (l.n && l.stage[l.n - 1].stage == STAGE_BYTE_LEVEL && t->model == MODEL_BPE &&
-        !*t->bpe.prefix && !*t->bpe.suffix) {
-        t->bpe.raw = true;
-        t->pretokenizer[l.n - 1].spell = false;
-    }
-    return true;
+    return load_stages(&l, j) && keep_stages(&l);
+}
+
+bool pretokenize_load_pattern(struct tokenizer *t, const char *pattern, struct err *e)
+{
+    struct loading l = {.t = t, .e = e};
+    struct pretokenizer split = {.stage = STAGE_SPLIT, .behavior = ISOLATED};
+    split.pattern.regex = regex_compile(pattern, e);
+    return split.pattern.regex && tokenizer_own_regex(t, split.pattern.regex, e) &&
+           add_stage(&l, split) &&
+           add_stage(&l, (struct pretokenizer){.stage = STAGE_BYTE_LEVEL}) && keep_stages(&l);
 }

@@ -258,3 +258,30 @@ int byte_level_byte(uint32_t c)
     }
     return c <= 0x142 ? (int)(c - 0x121 + 0x7F) : c == 0x143 ? 0xAD : -1;
 }
+
+int base64_digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+size_t base64_decode(const char *text, size_t n, unsigned char *out)
+{
+    while (n && text[n - 1] == '=') {
+        n--;
+    }
+    uint32_t bits = 0;
+    size_t n_out = 0;
+    for (size_t i = 0; i < n; i++) {
+        int digit = base64_digit(text[i]);
+        if (digit < 0) {
+            return SIZE_MAX;
+        }
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4) {
+            out[n_out++] = (unsigned char)(bits >> (6 - i % 4 * 2));
+        }
+    }
+    return n_out;
+}

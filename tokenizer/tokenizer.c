@@ -55,6 +55,9 @@ static bool load_vocab(struct tokenizer *t, struct bytes text, struct err *e)
     struct json_scan s;
     struct bytes key;
     double id;
+    if (!text.data) {
+        return err_set(e, ERR_LOAD, "there is no \"vocab\"");
+    }
     json_scan_begin(&s, (const char *)text.data, text.size, e);
     bool good = json_scan_object(&s);
     while (good && json_scan_member(&s, &key)) {
@@ -95,16 +98,46 @@ static bool split_model(struct json_scan *s, struct model_parts *parts, struct t
            text_put(options, options->n ? "}" : "{}", options->n ? 1 : 2, &none, 0, 0);
 }
 
+static bool load_bpe(struct tokenizer *t, const struct model_parts *parts, struct err *e)
+{
+    return load_vocab(t, parts->vocab, e) && bpe_load(t, parts, e);
+}
+
+static bool load_wordpiece(struct tokenizer *t, const struct model_parts *parts, struct err *e)
+{
+    return load_vocab(t, parts->vocab, e) && wordpiece_load(t, parts, e);
+}
+
+static const struct {
+    const char *name;
+    enum model_type type;
+    bool (*load)(struct tokenizer *t, const struct model_parts *parts, struct err *e);
+} models[] = {
+    {"BPE", MODEL_BPE, load_bpe},
+    {"Unigram", MODEL_UNIGRAM, unigram_load},
+    {"WordPiece", MODEL_WORDPIECE, load_wordpiece},
+    {"WordLevel", MODEL_WORDLEVEL, load_wordpiece},
+};
+
+/* Files from before 2020 have no type; it shows in what else they have. */
+static const char *guess_type(const struct model_parts *parts)
+{
+    return parts->merges.data                                      ? "BPE"
+           : json_get(parts->options, "continuing_subword_prefix") ? "WordPiece"
+           : json_get(parts->options, "unk_id")                    ? "Unigram"
+                                                                   : "WordLevel";
+}
+
 static bool load_model_parts(struct tokenizer *t, const struct model_parts *parts, struct err *e)
 {
-    /* Files from before 2020 have no type; those with merges are BPE. */
-    const char *type =
-        json_text(json_get(parts->options, "type"), parts->merges.data ? "BPE" : "without a type");
-    if (strcmp(type, "BPE") != 0) {
-        return err_set(e, ERR_LOAD, "the model \"%.60s\" is not supported", type);
+    const char *type = json_text(json_get(parts->options, "type"), guess_type(parts));
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        if (strcmp(type, models[i].name) == 0) {
+            t->model = models[i].type;
+            return models[i].load(t, parts, e);
+        }
     }
-    t->model = MODEL_BPE;
-    return load_vocab(t, parts->vocab, e) && bpe_load(t, parts, e);
+    return err_set(e, ERR_LOAD, "the type \"%.60s\" is not supported", type);
 }
 
 /* Parses one part, hands it to what loads it, and forgets it. */
@@ -291,7 +324,10 @@ static bool finish(struct tokenizer *t, const struct json *config, const struct 
     for (size_t i = 0; i < t->added.n; i++) {
         t->special[t->added.token[i].id] = t->added.token[i].special;
     }
-    return bpe_load_finish(t, e) && added_build(t, e);
+    bool good = t->model == MODEL_BPE       ? bpe_load_finish(t, e)
+                : t->model == MODEL_UNIGRAM ? unigram_finish(t, e)
+                                            : true;
+    return good && added_build(t, e);
 }
 
 /* Everything inside may then take characters to be whole. */
@@ -308,12 +344,25 @@ static bool load(struct tokenizer *t, const struct tokenizer_files *f, const str
         return check_utf8(f->tokenizer_json, "tokenizer.json", e) &&
                (load_json(t, f->tokenizer_json, e) || err_prefix(e, "tokenizer.json"));
     }
-    if (!f->vocab_json.data || !f->merges_txt.data) {
-        return err_set(e, ERR_LOAD,
-                       "there is no tokenizer: neither tokenizer.json nor vocab.json + merges.txt");
+    if (f->vocab_json.data && f->merges_txt.data) {
+        return check_utf8(f->vocab_json, "vocab.json", e) &&
+               check_utf8(f->merges_txt, "merges.txt", e) && load_gpt2(t, f, config, map, e);
     }
-    return check_utf8(f->vocab_json, "vocab.json", e) &&
-           check_utf8(f->merges_txt, "merges.txt", e) && load_gpt2(t, f, config, map, e);
+    /* Llama 3 brought a file of tiktoken's under SentencePiece's name. */
+    struct bytes tiktoken = f->tiktoken.data                  ? f->tiktoken
+                            : tiktoken_is(f->tokenizer_model) ? f->tokenizer_model
+                                                              : (struct bytes){0};
+    if (tiktoken.data) {
+        return (tiktoken_load(t, tiktoken, config, e) || err_prefix(e, "tiktoken file")) &&
+               add_configured(t, config, map, e);
+    }
+    if (f->tokenizer_model.data) {
+        return (spm_load(t, f->tokenizer_model, e) || err_prefix(e, "tokenizer.model")) &&
+               add_configured(t, config, map, e);
+    }
+    return err_set(e, ERR_LOAD,
+                   "there is no tokenizer: neither tokenizer.json nor vocab.json with "
+                   "merges.txt nor tokenizer.model nor a .tiktoken file");
 }
 
 /* A small file as a tree. *out NULL where it is absent. */
@@ -361,6 +410,7 @@ void tokenizer_free(struct tokenizer *t)
     }
     free(t->regex);
     bpe_free(&t->bpe);
+    unigram_free(&t->unigram);
     added_free(&t->added);
     vocab_free(&t->vocab);
     arena_free(&t->arena);

@@ -18,13 +18,16 @@ struct encoder;
 struct decoder;
 
 /* The files of the directory; {NULL, 0} where one is absent. They need not outlive the call.
- * tokenizer_json wins; without it vocab_json and merges_txt serve together. */
+ * The first of these that is there serves: tokenizer_json; vocab_json with merges_txt;
+ * tiktoken; tokenizer_model. */
 struct tokenizer_files {
     struct bytes tokenizer_json;
     struct bytes tokenizer_config;   /* tokenizer_config.json */
     struct bytes special_tokens_map; /* special_tokens_map.json */
     struct bytes vocab_json;
     struct bytes merges_txt;
+    struct bytes tokenizer_model; /* of SentencePiece: tokenizer.model, spiece.model, source.spm */
+    struct bytes tiktoken;        /* *.tiktoken */
 };
 
 /* NULL and ERR_LOAD: a malformed file, or a component that is not supported, by name. */

@@ -29,7 +29,7 @@ struct unicode_lower {
 enum { MAX_EXPANSION = 18 };
 
 /* As in unicode.py. */
-enum { WHITE_SPACE = 1, ALPHABETIC = 2, NFC_STABLE = 8, NFKC_STABLE = 16 };
+enum { WHITE_SPACE = 1, ALPHABETIC = 2, PICTOGRAPHIC = 4, NFC_STABLE = 8, NFKC_STABLE = 16 };
 
 /* The Unicode Standard 3.12, Hangul syllables. */
 enum {
@@ -91,6 +91,77 @@ bool unicode_is_word(uint32_t c)
 int unicode_script(uint32_t c)
 {
     return record(c)->script;
+}
+
+/* Grapheme_Cluster_Break, in the order of unicode.py. */
+enum {
+    GCB_OTHER,
+    GCB_CR,
+    GCB_LF,
+    GCB_CONTROL,
+    GCB_EXTEND,
+    GCB_ZWJ,
+    GCB_FLAG, /* Regional_Indicator */
+    GCB_PREPEND,
+    GCB_SPACING_MARK,
+    GCB_L,
+    GCB_V,
+    GCB_T,
+    GCB_LV,
+    GCB_LVT
+};
+
+/* Rules GB3 to GB9b between two characters; the others need more of what stands before. */
+static bool joins(int a, int b)
+{
+    if (a == GCB_CR && b == GCB_LF) {
+        return true; /* GB3 */
+    }
+    if ((a >= GCB_CR && a <= GCB_CONTROL) || (b >= GCB_CR && b <= GCB_CONTROL)) {
+        return false; /* GB4, GB5 */
+    }
+    switch (a) {
+    case GCB_L: /* GB6 */
+        if (b == GCB_L || b == GCB_V || b == GCB_LV || b == GCB_LVT) {
+            return true;
+        }
+        break;
+    case GCB_LV:
+    case GCB_V: /* GB7 */
+        if (b == GCB_V || b == GCB_T) {
+            return true;
+        }
+        break;
+    case GCB_LVT:
+    case GCB_T: /* GB8 */
+        if (b == GCB_T) {
+            return true;
+        }
+        break;
+    case GCB_PREPEND: /* GB9b */
+        return true;
+    default:
+        break;
+    }
+    return b == GCB_EXTEND || b == GCB_ZWJ || b == GCB_SPACING_MARK; /* GB9, GB9a */
+}
+
+bool unicode_grapheme_begins(struct unicode_grapheme *g, uint32_t c)
+{
+    const struct unicode_record *r = record(c);
+    bool pictograph = r->flags & PICTOGRAPHIC;
+    bool joined = joins(g->before, r->grapheme) || (g->emoji && g->joiner && pictograph) ||
+                  (g->odd_flags && r->grapheme == GCB_FLAG); /* GB11, GB12 and 13 */
+    bool begins = !g->started || !joined;
+    *g = (struct unicode_grapheme){
+        .before = r->grapheme,
+        .started = true,
+        .emoji = pictograph ||
+                 (g->emoji && !g->joiner && (r->grapheme == GCB_EXTEND || r->grapheme == GCB_ZWJ)),
+        .joiner = r->grapheme == GCB_ZWJ,
+        .odd_flags = r->grapheme == GCB_FLAG && !(g->odd_flags && joined),
+    };
+    return begins;
 }
 
 static int compare_lower(const void *key, const void *entry)

@@ -53,6 +53,15 @@ bool unicode_is_word(uint32_t c);        /* \w of UTS #18 */
 enum { UNICODE_SCRIPT_UNKNOWN = 0, UNICODE_SCRIPT_COMMON = 1, UNICODE_SCRIPT_INHERITED = 2 };
 int unicode_script(uint32_t c);
 
+/* Extended grapheme clusters (UAX #29), for text that comes character by character; begin with all
+ * zero. True where a cluster begins with c. */
+struct unicode_grapheme {
+    int before;                  /* property of the character before */
+    bool started, emoji, joiner; /* ... a pictograph is open; ... and a ZWJ has come */
+    bool odd_flags;              /* an odd number of regional indicators stands before */
+};
+bool unicode_grapheme_begins(struct unicode_grapheme *g, uint32_t c);
+
 /* Full lower case without context: one or two characters into out. Returns how many. */
 size_t unicode_lower(uint32_t c, uint32_t out[2]);
 

@@ -4,6 +4,7 @@
  */
 #include "tokenizer/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -182,6 +183,15 @@ bool vocab_add(struct vocab *v, struct bytes spelling, double number, struct err
     *s = (struct vocab_slot){hash, id};
     v->n++;
     return true;
+}
+
+void vocab_find_bytes(const struct vocab *v, int32_t id[256])
+{
+    for (unsigned i = 0; i < 256; i++) {
+        char text[8];
+        int n = snprintf(text, sizeof text, "<0x%02X>", i);
+        id[i] = vocab_find(v, text, (size_t)n);
+    }
 }
 
 void vocab_free(struct vocab *v)

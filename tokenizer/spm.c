@@ -1,0 +1,363 @@
+/*
+ * tokenizer.model of SentencePiece, where there is no tokenizer.json: a protocol buffer with the
+ * pieces, their scores and the rules of normalization (google/sentencepiece,
+ * src/sentencepiece_model.proto). Model types BPE and UNIGRAM.
+ *
+ * A piece of a BPE model has a score and no merges: every way to make it of two pieces is a merge,
+ * of the rank that the score has.
+ */
+#include "tokenizer/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- protocol buffers ------------------------------------------------------------------------ */
+
+struct message {
+    const unsigned char *at, *end;
+    bool failed;
+};
+
+struct field {
+    uint32_t number;
+    uint64_t value;     /* varint, or the bits of a fixed size */
+    struct bytes bytes; /* string, bytes, message */
+};
+
+static uint64_t varint(struct message *m)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && m->at < m->end; shift += 7) {
+        unsigned char byte = *m->at++;
+        value |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) {
+            return value;
+        }
+    }
+    m->failed = true;
+    return 0;
+}
+
+static struct bytes take(struct message *m, uint64_t n)
+{
+    struct bytes b = {m->at, 0};
+    if (n > (uint64_t)(m->end - m->at)) {
+        m->failed = true;
+        return b;
+    }
+    b.size = (size_t)n;
+    m->at += n;
+    return b;
+}
+
+/* The next field, false at the end and on failure. */
+static bool next_field(struct message *m, struct field *f)
+{
+    if (m->failed || m->at == m->end) {
+        return false;
+    }
+    *f = (struct field){0};
+    uint64_t tag = varint(m);
+    f->number = (uint32_t)(tag >> 3);
+    switch (tag & 7) {
+    case 0:
+        f->value = varint(m);
+        break;
+    case 1:
+    case 5:
+        f->bytes = take(m, (tag & 7) == 1 ? 8 : 4);
+        for (size_t i = f->bytes.size; i-- > 0;) {
+            f->value = f->value << 8 | f->bytes.data[i];
+        }
+        break;
+    case 2:
+        f->bytes = take(m, varint(m));
+        break;
+    default: /* groups, which the format gave up */
+        m->failed = true;
+    }
+    return !m->failed;
+}
+
+static struct message open_message(struct bytes b)
+{
+    return (struct message){.at = b.data, .end = b.data + b.size};
+}
+
+/* ---- SentencePiece --------------------------------------------------------------------------- */
+
+enum { TYPE_NORMAL = 1, TYPE_UNKNOWN, TYPE_CONTROL, TYPE_USER_DEFINED, TYPE_UNUSED, TYPE_BYTE };
+enum { MODEL_TYPE_UNIGRAM = 1, MODEL_TYPE_BPE = 2 };
+
+struct sp_piece {
+    struct bytes text;
+    float score;
+    uint64_t type;
+};
+
+struct sp_model {
+    struct sp_piece *piece;
+    size_t n, capacity;
+    uint64_t model_type;
+    bool byte_fallback, whitespace_suffix;
+    int32_t bos, eos;
+    struct bytes charsmap;
+    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+};
+
+static bool read_piece(struct sp_model *sp, struct bytes message)
+{
+    if (sp->n == sp->capacity) {
+        size_t capacity = sp->capacity ? sp->capacity * 2 : 1024;
+        struct sp_piece *piece = realloc(sp->piece, capacity * sizeof *piece);
+        if (!piece) {
+            return false;
+        }
+        sp->piece = piece;
+        sp->capacity = capacity;
+    }
+    struct sp_piece *p = &sp->piece[sp->n++];
+    *p = (struct sp_piece){.type = TYPE_NORMAL};
+    struct message m = open_message(message);
+    for (struct field f; next_field(&m, &f);) {
+        uint32_t bits = (uint32_t)f.value;
+        switch (f.number) {
+        case 1:
+            p->text = f.bytes;
+            break;
+        case 2:
+            memcpy(&p->score, &bits, sizeof bits);
+            break;
+        case 3:
+            p->type = f.value;
+            break;
+        default:
+            break;
+        }
+    }
+    return !m.failed;
+}
+
+static bool read_trainer(struct sp_model *sp, struct bytes message)
+{
+    struct message m = open_message(message);
+    for (struct field f; next_field(&m, &f);) {
+        switch (f.number) {
+        case 3:
+            sp->model_type = f.value;
+            break;
+        case 24:
+            sp->whitespace_suffix = f.value;
+            break;
+        case 35:
+            sp->byte_fallback = f.value;
+            break;
+        case 41:
+            sp->bos = (int32_t)f.value;
+            break;
+        case 42:
+            sp->eos = (int32_t)f.value;
+            break;
+        default:
+            break;
+        }
+    }
+    return !m.failed;
+}
+
+static bool read_normalizer(struct sp_model *sp, struct bytes message)
+{
+    struct message m = open_message(message);
+    for (struct field f; next_field(&m, &f);) {
+        switch (f.number) {
+        case 2:
+            sp->charsmap = f.bytes;
+            break;
+        case 3:
+            sp->add_dummy_prefix = f.value;
+            break;
+        case 4:
+            sp->remove_extra_whitespaces = f.value;
+            break;
+        case 5:
+            sp->escape_whitespaces = f.value;
+            break;
+        default:
+            break;
+        }
+    }
+    return !m.failed;
+}
+
+static bool read_model(struct sp_model *sp, struct bytes file, struct err *e)
+{
+    *sp = (struct sp_model){
+        .model_type = MODEL_TYPE_UNIGRAM,
+        .bos = 1,
+        .eos = 2,
+        .add_dummy_prefix = true,
+        .remove_extra_whitespaces = true,
+        .escape_whitespaces = true,
+    };
+    struct message m = open_message(file);
+    bool good = true;
+    for (struct field f; good && next_field(&m, &f);) {
+        good = f.number == 1   ? read_piece(sp, f.bytes)
+               : f.number == 2 ? read_trainer(sp, f.bytes)
+               : f.number == 3 ? read_normalizer(sp, f.bytes)
+                               : true;
+    }
+    if (!good || m.failed || sp->n == 0) {
+        return err_set(e, ERR_LOAD, "not a SentencePiece model, or cut off, at byte %zu of %zu",
+                       (size_t)(m.at - file.data), file.size);
+    }
+    if (sp->whitespace_suffix) {
+        return err_set(e, ERR_LOAD, "treat_whitespace_as_suffix is not supported");
+    }
+    return true;
+}
+
+/* ---- into the tokenizer ---------------------------------------------------------------------- */
+
+static bool add_piece(struct tokenizer *t, const struct sp_model *sp, size_t i, struct err *e)
+{
+    const struct sp_piece *p = &sp->piece[i];
+    const char *text = (const char *)p->text.data;
+    if (!text || utf8_valid_prefix(text, p->text.size) < p->text.size) {
+        return err_set(e, ERR_LOAD, "piece %zu is no UTF-8", i);
+    }
+    if (p->type == TYPE_UNKNOWN) {
+        t->bpe.unk = t->unigram.unk = (int32_t)i;
+    }
+    return t->model == MODEL_UNIGRAM ? unigram_add(t, p->text, (double)p->score, e)
+                                     : vocab_add(&t->vocab, p->text, (double)i, e);
+}
+
+/* Control pieces are special tokens; user-defined ones are cut out of the normalized text. */
+static bool add_token(struct tokenizer *t, const struct sp_model *sp, size_t i, struct err *e)
+{
+    const struct sp_piece *p = &sp->piece[i];
+    bool special = p->type == TYPE_CONTROL || p->type == TYPE_UNKNOWN;
+    if ((!special && p->type != TYPE_USER_DEFINED) || p->text.size == 0) {
+        return true;
+    }
+    struct added_token token = {
+        .content = (const char *)p->text.data,
+        .n_content = p->text.size,
+        .id = (int32_t)i,
+        .special = special,
+        .normalized = !special,
+        .as_it_is = true,
+    };
+    return added_add(t, &token, e);
+}
+
+static int compare_scores(const void *a, const void *b)
+{
+    const struct bpe_ranked *x = a;
+    const struct bpe_ranked *y = b;
+    return (x->score < y->score) - (x->score > y->score);
+}
+
+static bool load_merges(struct tokenizer *t, const struct sp_model *sp, struct err *e)
+{
+    struct bpe_ranked *ranked = malloc((sp->n + 1) * sizeof *ranked);
+    if (!ranked) {
+        return err_no_memory(e);
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < sp->n; i++) {
+        if (sp->piece[i].type == TYPE_NORMAL) {
+            ranked[n++] = (struct bpe_ranked){.id = (int32_t)i, .score = sp->piece[i].score};
+        }
+    }
+    qsort(ranked, n, sizeof *ranked, compare_scores);
+    bool good = bpe_load_ranked(t, ranked, n, e);
+    free(ranked);
+    return good;
+}
+
+/* SentencePiece takes the minimum of the normal pieces, and skips the unused ones. */
+static void set_scores(struct unigram *u, const struct sp_model *sp)
+{
+    u->min_score = 0;
+    for (size_t i = 0; i < sp->n; i++) {
+        double score = (double)sp->piece[i].score;
+        if (sp->piece[i].type == TYPE_NORMAL && score < u->min_score) {
+            u->min_score = score;
+        }
+        if (sp->piece[i].type == TYPE_UNUSED) {
+            u->score[i] = (double)NAN;
+        }
+    }
+}
+
+static bool load_pieces(struct tokenizer *t, const struct sp_model *sp, struct err *e)
+{
+    t->bpe.unk = t->unigram.unk = -1;
+    t->bpe.has_byte_fallback = t->unigram.has_byte_fallback = sp->byte_fallback;
+    t->bpe.fuse_unk = true;
+    t->unigram.single = true;
+    for (size_t i = 0; i < sp->n; i++) {
+        if (!add_piece(t, sp, i, e)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < sp->n; i++) {
+        if (!add_token(t, sp, i, e)) {
+            return false;
+        }
+    }
+    if (t->bpe.unk < 0) {
+        return err_set(e, ERR_LOAD, "none of the %zu pieces is the unknown one", sp->n);
+    }
+    if (t->model == MODEL_UNIGRAM) {
+        set_scores(&t->unigram, sp);
+        return true;
+    }
+    return load_merges(t, sp, e);
+}
+
+static bool load_decoder(struct tokenizer *t, const struct sp_model *sp, struct err *e)
+{
+    static const char with_prefix[] =
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
+        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
+        "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}";
+    static const char without[] =
+        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
+        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}";
+    const char *text = sp->add_dummy_prefix ? with_prefix : without;
+    struct json *j = json_parse(text, strlen(text), e);
+    bool good = j && decode_load(t, j, e);
+    json_free(j);
+    return good;
+}
+
+bool spm_load(struct tokenizer *t, struct bytes file, struct err *e)
+{
+    struct sp_model sp;
+    bool good = read_model(&sp, file, e);
+    if (good && sp.model_type != MODEL_TYPE_UNIGRAM && sp.model_type != MODEL_TYPE_BPE) {
+        good = err_set(e, ERR_LOAD, "the model type %llu (WORD or CHAR) is not supported",
+                       (unsigned long long)sp.model_type);
+    }
+    t->model = sp.model_type == MODEL_TYPE_BPE ? MODEL_BPE : MODEL_UNIGRAM;
+    struct normalize_spm rules = {
+        .charsmap = sp.charsmap,
+        .add_dummy_prefix = sp.add_dummy_prefix,
+        .remove_extra_whitespaces = sp.remove_extra_whitespaces,
+        .escape_whitespaces = sp.escape_whitespaces,
+    };
+    good = good && load_pieces(t, &sp, e) && normalize_load_spm(t, &rules, e) &&
+           load_decoder(t, &sp, e);
+    if (good) {
+        t->bos = sp.bos < t->vocab.n_ids ? sp.bos : -1;
+        t->eos = sp.eos < t->vocab.n_ids ? sp.eos : -1;
+        /* What the tokenizers of Llama (BPE) and of T5 and Marian (Unigram) do by default. */
+        t->adds_bos = t->model == MODEL_BPE;
+        t->adds_eos = t->model == MODEL_UNIGRAM;
+    }
+    free(sp.piece);
+    return good;
+}

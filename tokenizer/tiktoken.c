@@ -1,0 +1,120 @@
+/*
+ * The files of tiktoken: one line a token, its bytes in base64 and its rank, which is its id.
+ * Tokens are kept in byte-level spelling, so that all else is that of a byte-level BPE. How words
+ * are cut is in no such file: the pattern is "pat_str" or "pattern" of tokenizer_config.json, or
+ * known from its tokenizer_class.
+ */
+#include "tokenizer/internal.h"
+
+#include <stdlib.h>
+
+static const struct {
+    const char *tokenizer_class, *pattern;
+} known[] = {
+    /* Qwen/Qwen-7B, tokenization_qwen.py, PAT_STR */
+    {"QWenTokenizer", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+                      " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+    /* openai/tiktoken, openai_public.py, cl100k_base, which is also transformers' default */
+    {"TikTokenTokenizer", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
+                          "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
+                          "\\s+(?!\\S)|\\s+"},
+};
+
+static const char *find_pattern(const struct json *config)
+{
+    const char *name = json_text(json_get(config, "tokenizer_class"), "");
+    const char *pattern =
+        json_text(json_get(config, "pat_str"), json_text(json_get(config, "pattern"), NULL));
+    for (size_t i = 0; !pattern && i < ARRAY_LEN(known); i++) {
+        pattern = strcmp(name, known[i].tokenizer_class) == 0 ? known[i].pattern : NULL;
+    }
+    return pattern;
+}
+
+bool tiktoken_is(struct bytes file)
+{
+    size_t n = 0;
+    while (n < file.size && n < 400 && file.data[n] != ' ') {
+        if (base64_digit((char)file.data[n]) < 0 && file.data[n] != '=') {
+            return false;
+        }
+        n++;
+    }
+    return n > 0 && n + 1 < file.size && file.data[n] == ' ' && file.data[n + 1] >= '0' &&
+           file.data[n + 1] <= '9';
+}
+
+static bool add_line(struct tokenizer *t, const char *line, size_t n, struct err *e)
+{
+    const char *blank = memchr(line, ' ', n);
+    size_t n_code = blank ? (size_t)(blank - line) : n;
+    unsigned char bytes[512];
+    char spelled[2 * sizeof bytes];
+    size_t n_bytes = n_code <= sizeof bytes ? base64_decode(line, n_code, bytes) : SIZE_MAX;
+    double rank = 0;
+    size_t at = n_code + 1;
+    for (; at < n && line[at] >= '0' && line[at] <= '9'; at++) {
+        rank = rank * 10 + (line[at] - '0');
+    }
+    if (n_bytes == SIZE_MAX || n_bytes == 0 || at != n || at == n_code + 1) {
+        return err_set(e, ERR_LOAD, "line %d is not a token in base64 and a rank",
+                       (int)t->vocab.n + 1);
+    }
+    size_t size = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        size += utf8_put(spelled + size, byte_level_char(bytes[i]));
+    }
+    return vocab_add(&t->vocab, (struct bytes){(const unsigned char *)spelled, size}, rank, e);
+}
+
+static bool load_tokens(struct tokenizer *t, struct bytes file, struct err *e)
+{
+    const char *end = (const char *)file.data + file.size;
+    for (const char *line = (const char *)file.data; line < end;) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        size_t n = newline ? (size_t)(newline - line) : (size_t)(end - line);
+        size_t n_text = n && line[n - 1] == '\r' ? n - 1 : n;
+        if (n_text && !add_line(t, line, n_text, e)) {
+            return false;
+        }
+        line += newline ? n + 1 : n;
+    }
+    return true;
+}
+
+static bool load_merges(struct tokenizer *t, struct err *e)
+{
+    struct bpe_ranked *ranked = malloc((t->vocab.n + 1) * sizeof *ranked);
+    if (!ranked) {
+        return err_no_memory(e);
+    }
+    size_t n = 0;
+    for (int32_t id = 0; id < t->vocab.n_ids; id++) {
+        if (t->vocab.piece[id].data) {
+            ranked[n++] = (struct bpe_ranked){.id = id, .score = -(double)id};
+        }
+    }
+    bool good = bpe_load_ranked(t, ranked, n, e);
+    free(ranked);
+    return good;
+}
+
+bool tiktoken_load(struct tokenizer *t, struct bytes file, const struct json *config, struct err *e)
+{
+    const char *pattern = find_pattern(config);
+    if (!pattern) {
+        return err_set(
+            e, ERR_LOAD,
+            "how it cuts words is in no file: tokenizer_config.json needs a \"pat_str\", "
+            "or a tokenizer_class that is known");
+    }
+    t->model = MODEL_BPE;
+    t->bpe.unk = -1;
+    t->bpe.ignore_merges = true;
+    static const char byte_level[] = "{\"type\":\"ByteLevel\"}";
+    struct json *decoder = json_parse(byte_level, strlen(byte_level), e);
+    bool good = decoder && load_tokens(t, file, e) && load_merges(t, e) &&
+                pretokenize_load_pattern(t, pattern, e) && decode_load(t, decoder, e);
+    json_free(decoder);
+    return good;
+}

@@ -52,17 +52,26 @@ static float *cut(struct cutter *c, size_t n_rows, size_t n_columns)
     return part;
 }
 
-static void cut_kv(struct cutter *c, const struct model_spec *spec, int n_context, struct kv *kv)
+/* A window's layer holds the window and one pass beside it. */
+static int n_slots(const struct model_spec *spec, int layer, const struct session_params *params)
+{
+    const int window = spec->layers[layer].window;
+    const int64_t needed = (int64_t)window - 1 + params->n_batch;
+    return window && needed < params->n_context ? (int)needed : params->n_context;
+}
+
+static void cut_kv(struct cutter *c, const struct model_spec *spec,
+                   const struct session_params *params, struct kv *kv)
 {
     const bool latent = spec->mla.kv_lora_rank > 0; /* values are the first part of the keys */
-    const struct kv shape = {
+    struct kv shape = {
         .n_kv_heads = latent ? 1 : spec->num_key_value_heads,
-        .n_context = n_context,
         .k_dim = latent ? spec->mla.kv_lora_rank + spec->mla.qk_rope_head_dim : spec->head_dim,
         .v_dim = latent ? spec->mla.kv_lora_rank : spec->head_dim,
     };
     for (int i = 0; i < spec->num_hidden_layers; i++) {
-        const size_t rows = (size_t)shape.n_kv_heads * (size_t)n_context;
+        shape.n_slots = n_slots(spec, i, params);
+        const size_t rows = (size_t)shape.n_kv_heads * (size_t)shape.n_slots;
         float *const k = cut(c, rows, (size_t)shape.k_dim);
         float *const v = latent ? k : cut(c, rows, (size_t)shape.v_dim);
         if (kv) {
@@ -156,7 +165,7 @@ static bool cut_all(struct cutter *c, const struct model_spec *spec,
                     const struct session_params *params, struct kv *kv, struct pass *pass,
                     struct session_bytes *bytes)
 {
-    cut_kv(c, spec, params->n_context, kv);
+    cut_kv(c, spec, params, kv);
     bytes->kv = c->used;
     cut_scratch(c, spec, params, pass);
     bytes->scratch = c->used - bytes->kv;
@@ -172,6 +181,8 @@ bool session_measure(const struct model *m, const struct session_params *params,
     struct cutter c = {0};
     struct pass unused = {0};
     fitting.n_threads = max_int(1, params->n_threads);
+    fitting.n_batch = max_int(1, params->n_batch);
+    fitting.n_rows = max_int(1, params->n_rows);
     if (params->n_context < 1 || params->n_context > m->info.max_positions)
         return err_set(e, ERR_CONTEXT,
                        "a context of %d tokens is not possible: the model's maximum is %d",
@@ -286,6 +297,8 @@ static void run_pass(struct session *s, const int32_t *ids, int n, int n_rows)
     s->pass.n_rows = n_rows;
     for (int i = 0; i < n; i++)
         s->positions[i] = s->position + i;
+    for (int i = 0; i < s->model->spec.num_hidden_layers; i++)
+        kv_make_room(&s->kv[i], s->position, s->position + n, s->model->spec.layers[i].window - 1);
     compute_run(s->compute, forward_run, &s->pass);
     s->position += n;
 }
@@ -334,8 +347,18 @@ int session_position(const struct session *s)
     return s->position;
 }
 
-void session_rewind(struct session *s, int position)
+bool session_rewind(struct session *s, int position)
 {
-    if (position >= 0 && position < s->position)
-        s->position = position;
+    const struct model_spec *const spec = &s->model->spec;
+    if (position < 0 || position > s->position)
+        return false;
+    for (int i = 0; i < spec->num_hidden_layers; i++) {
+        const int needed = max_int(0, position - spec->layers[i].window + 1);
+        if (position && spec->layers[i].window && needed < s->kv[i].first)
+            return false;
+    }
+    s->position = position;
+    for (int i = 0; position == 0 && i < spec->num_hidden_layers; i++)
+        s->kv[i].first = 0;
+    return true;
 }

@@ -51,8 +51,11 @@ const float *session_score(struct session *s, const int32_t *ids, int n, struct 
 /* Appends one token: session_prompt with n = 1. */
 const float *session_step(struct session *s, int32_t id, struct err *e);
 
-/* Tokens so far; going back to an earlier one forgets what came behind it. */
+/* Tokens so far. */
 int session_position(const struct session *s);
-void session_rewind(struct session *s, int position);
+
+/* Goes back to an earlier position and forgets what came behind it. To the beginning always;
+ * elsewhere false where a layer with a window no longer has what it would see from there. */
+bool session_rewind(struct session *s, int position);
 
 #endif

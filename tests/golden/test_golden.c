@@ -255,12 +255,12 @@ static void test_rewind(void **state)
     memcpy(first, session_prompt(s, ids.id, ids.n, &e), n_bytes);
     assert_null(session_step(s, 0, &e));
     assert_int_equal(e.code, ERR_CONTEXT);
-    session_rewind(s, ids.n / 2);
+    assert_true(session_rewind(s, ids.n / 2));
     assert_int_equal(session_position(s), ids.n / 2);
     const float *const again = session_prompt(s, ids.id + ids.n / 2, ids.n - ids.n / 2, &e);
     assert_non_null(again);
     assert_memory_equal(first, again, n_bytes);
-    session_rewind(s, 0);
+    assert_true(session_rewind(s, 0));
     const int32_t outside = (int32_t)n_vocab(&o);
     assert_null(session_step(s, outside, &e));
     assert_int_equal(session_position(s), 0);

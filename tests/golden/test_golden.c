@@ -302,7 +302,8 @@ static bool is_supported(const char *dir)
         struct json *const config = json_parse((const char *)bytes.data, bytes.size, &e);
         const struct json *const text = json_get(config, "text_config");
         const struct json *const type = json_get(text ? text : config, "model_type");
-        known = family_find(json_text(type, "")) != NULL;
+        known = family_find(json_text(type, "")) != NULL &&
+                !json_get(config, "quantization_config"); /* refused by name so far */
         json_free(config);
         file_unmap(bytes);
     }

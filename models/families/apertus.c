@@ -35,6 +35,8 @@ static void configure(struct config *c, struct model_spec *spec)
     family_llama_base(c, spec);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
     config_require_bool(c, "mlp_bias", false);
+    config_require_bool(c, "qk_norm", true); /* noted by the makers' saves, fixed in the code */
+    config_require_bool(c, "post_norm", false);
     spec->qk_norm = QK_NORM_HEAD;
     spec->ffn = FFN_PLAIN;
     spec->hidden_act = config_act_or(c, "hidden_act", ACT_XIELU);

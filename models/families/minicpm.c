@@ -6,9 +6,15 @@
 
 #include <math.h>
 
+static const char *const skipped[] = {
+    "mup_denominator", /* scales the heads of a speculative decoder */
+    NULL,
+};
+
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
+    config_skip(c, skipped);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
     spec->embedding_scale = (float)config_positive_or(c, "scale_emb", 1);
     const double depth = config_positive_or(c, "scale_depth", 1);

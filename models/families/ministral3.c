@@ -8,7 +8,8 @@ static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
     const struct json *const rope = json_get(c->root, "rope_parameters");
-    spec->query_growth = (float)config_positive(c, rope, "llama_4_scaling_beta", 0);
+    if (!config_says_nothing(json_get(rope, "llama_4_scaling_beta"))) /* 0: none */
+        spec->query_growth = (float)config_positive(c, rope, "llama_4_scaling_beta", 0);
     config_windows(c, spec, config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, 0), 0);
 }
 

@@ -321,7 +321,7 @@ void config_skip(struct config *c, const char *const *keys)
 
 bool config_says_nothing(const struct json *j)
 {
-    switch (json_type(j)) {
+    switch (json_type(j)) { /* an absent member is null */
     case JSON_NULL:
         return true;
     case JSON_BOOL:

@@ -46,11 +46,17 @@ static double rope_number(struct config *c, const struct json *scaling, const ch
     return config_positive(c, scaling, key, fallback);
 }
 
+/* A number above zero, or 0 where there is none, as 0 itself says too. */
+static double rope_optional(struct config *c, const struct json *scaling, const char *key)
+{
+    return config_says_nothing(json_get(scaling, key)) ? 0 : rope_number(c, scaling, key, 0);
+}
+
 /* yarn's scaling of the scores, where DeepSeek's two keys say it: transformers, get_mscale. */
 static double attention_factor(struct config *c, const struct json *scaling, const struct rope *r)
 {
-    const double mscale = rope_number(c, scaling, "mscale", 0);
-    const double mscale_all_dim = rope_number(c, scaling, "mscale_all_dim", 0);
+    const double mscale = rope_optional(c, scaling, "mscale");
+    const double mscale_all_dim = rope_optional(c, scaling, "mscale_all_dim");
     if (r->type != ROPE_YARN && r->type != ROPE_LONGROPE)
         return 1;
     double fallback = rope_default_attention_factor(r);

@@ -5,6 +5,7 @@
 #include "models/card.h"
 #include "models/internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,12 +85,26 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
     return !c.failed;
 }
 
+/* The longest context: what the config says, or what a scaling of the positions stretches it to.
+ * Only a table of learned positions really ends there. */
+static int max_positions(const struct model_spec *spec)
+{
+    const struct rope *const rope = &spec->ropes[0];
+    const int given = spec->max_position_embeddings;
+    double stretched = given;
+    if (spec->positions != POSITIONS_ROPE)
+        return given;
+    if (rope->type == ROPE_YARN || rope->type == ROPE_DYNAMIC)
+        stretched = rope->factor * rope->original_max_position_embeddings;
+    return stretched > given ? (int)fmin(stretched, CONFIG_MAX_SIZE) : given;
+}
+
 static bool describe(struct model *m, const struct bind_totals *totals, struct err *e)
 {
     m->info = (struct model_info){
         .model_type = m->family->model_type,
         .vocab_size = m->spec.vocab_size,
-        .max_positions = m->spec.max_position_embeddings,
+        .max_positions = max_positions(&m->spec),
         .n_parameters = totals->n_parameters,
         .weight_bytes = totals->n_bytes,
     };

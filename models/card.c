@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-enum { MAX_FACTS = 48 };
+enum { MAX_FACTS = 64 };
 
 struct card {
     struct model_fact *facts; /* [MAX_FACTS] */
@@ -16,11 +16,32 @@ static const char *const positions_names[] = {
     [POSITIONS_ALIBI] = "alibi",
 };
 
+static const char *const norm_place_names[] = {
+    [NORM_BEFORE] = "before",
+    [NORM_AFTER] = "after",
+    [NORM_BOTH] = "both",
+    [NORM_OUTSIDE] = "outside",
+};
+
+static const char *const residual_names[] = {
+    [RESIDUAL_SEQUENTIAL] = "sequential",
+    [RESIDUAL_PARALLEL] = "parallel",
+    [RESIDUAL_PARALLEL_SHARED] = "parallel, one norm",
+    [RESIDUAL_FROM_NORM] = "sequential, from the norm",
+};
+
 static const char *const qk_norm_names[] = {
     [QK_NORM_NONE] = "none",
     [QK_NORM_HEAD] = "head",
-    [QK_NORM_OWN_HEAD] = "own_head",
-    [QK_NORM_FULL] = "full",
+    [QK_NORM_OWN_HEAD] = "own head",
+    [QK_NORM_FULL] = "all heads",
+};
+
+static const char *const router_names[] = {
+    [ROUTER_SOFTMAX] = "softmax",
+    [ROUTER_SOFTMAX_CHOSEN] = "softmax of the chosen",
+    [ROUTER_SIGMOID] = "sigmoid",
+    [ROUTER_SPARSEMIXER] = "sparsemixer",
 };
 
 static struct model_fact *add(struct card *c, const char *key)
@@ -79,16 +100,85 @@ static void add_windows(struct card *c, const struct model_spec *spec)
     }
 }
 
+/* Only where it differs from what most models do. */
+static void add_number_unless(struct card *c, const char *key, double number, double usual)
+{
+    if (number != usual)
+        add_number(c, key, number);
+}
+
+static void add_positions(struct card *c, const struct model_spec *spec)
+{
+    int n_without = 0;
+    for (int i = 0; i < spec->num_hidden_layers; i++)
+        n_without += spec->layers[i].rope == SPEC_NO_ROPE;
+    add_text(c, "positions", positions_names[spec->positions]);
+    if (spec->positions != POSITIONS_ROPE)
+        return;
+    add_rope(c, &spec->ropes[0]);
+    if (spec->ropes[1].n_dims)
+        add_number(c, "rope_theta_of_windows", spec->ropes[1].theta);
+    add_number_unless(c, "layers_without_rope", n_without, 0);
+}
+
 static void add_attention(struct card *c, const struct model_spec *spec)
 {
+    const struct mla_spec *const mla = &spec->mla;
     add_number(c, "num_attention_heads", spec->num_attention_heads);
-    add_number(c, "num_key_value_heads", spec->num_key_value_heads);
-    add_number(c, "head_dim", spec->head_dim);
+    if (mla->kv_lora_rank) {
+        add_number(c, "kv_lora_rank", mla->kv_lora_rank);
+        add_number_unless(c, "q_lora_rank", mla->q_lora_rank, 0);
+        add_number(c, "qk_nope_head_dim", mla->qk_nope_head_dim);
+        add_number(c, "qk_rope_head_dim", mla->qk_rope_head_dim);
+        add_number(c, "v_head_dim", mla->v_head_dim);
+    } else {
+        add_number(c, "num_key_value_heads", spec->num_key_value_heads);
+        add_number(c, "head_dim", spec->head_dim);
+    }
+    add_number(c, "attention_scale", spec->layers[0].attention_scale);
+    add_number_unless(c, "attn_logit_softcapping", spec->attn_logit_softcapping, 0);
+    add_number_unless(c, "clip_qkv", spec->clip_qkv, 0);
     add_text(c, "qk_norm", qk_norm_names[spec->qk_norm]);
     add_windows(c, spec);
-    add_text(c, "positions", positions_names[spec->positions]);
-    if (spec->positions == POSITIONS_ROPE)
-        add_rope(c, &spec->ropes[0]);
+    add_positions(c, spec);
+}
+
+static void add_ffn(struct card *c, const struct model_spec *spec)
+{
+    const struct moe_spec *const moe = &spec->moe;
+    int n_moe = 0;
+    for (int i = 0; i < spec->num_hidden_layers; i++)
+        n_moe += spec->layers[i].moe;
+    add_text(c, "ffn", spec->ffn == FFN_GATED ? "gated" : "plain");
+    add_text(c, "hidden_act", act_name(spec->hidden_act));
+    add_number(c, "intermediate_size", spec->intermediate_size);
+    if (!n_moe)
+        return;
+    add_number(c, "moe_layers", n_moe);
+    add_number(c, "num_experts", moe->num_experts);
+    add_number(c, "num_experts_per_tok", moe->num_experts_per_tok);
+    add_number(c, "moe_intermediate_size", moe->moe_intermediate_size);
+    add_number_unless(c, "shared_intermediate_size", moe->shared_intermediate_size, 0);
+    add_text(c, "router", router_names[moe->router]);
+    add_number_unless(c, "routed_scaling_factor", moe->routed_scaling_factor, 1);
+}
+
+static void add_frame(struct card *c, const struct model_spec *spec)
+{
+    add_number(c, "vocab_size", spec->vocab_size);
+    add_number(c, "hidden_size", spec->hidden_size);
+    add_number_unless(c, "embedding_size", spec->embedding_size, spec->hidden_size);
+    add_number(c, "num_hidden_layers", spec->num_hidden_layers);
+    add_number(c, "max_position_embeddings", spec->max_position_embeddings);
+    add_bool(c, "tie_word_embeddings", spec->tie_word_embeddings);
+    add_text(c, "norm", spec->norm == NORM_RMS ? "rms" : "layer");
+    add_number(c, "norm_eps", spec->norm_eps);
+    add_text(c, "norm_place", norm_place_names[spec->norm_place]);
+    add_text(c, "residual", residual_names[spec->residual]);
+    add_number_unless(c, "embedding_scale", spec->embedding_scale, 1);
+    add_number_unless(c, "residual_multiplier", spec->residual_multiplier, 1);
+    add_number_unless(c, "logit_scale", spec->logit_scale, 1);
+    add_number_unless(c, "final_logit_softcapping", spec->final_logit_softcapping, 0);
 }
 
 struct model_fact *card_write(const struct family *family, const struct model_spec *spec,
@@ -100,17 +190,9 @@ struct model_fact *card_write(const struct family *family, const struct model_sp
     add_text(&c, "model_type", family->model_type);
     add_number(&c, "parameters", (double)totals->n_parameters);
     add_number(&c, "weight_bytes", (double)totals->n_bytes);
-    add_number(&c, "vocab_size", spec->vocab_size);
-    add_number(&c, "hidden_size", spec->hidden_size);
-    add_number(&c, "num_hidden_layers", spec->num_hidden_layers);
-    add_number(&c, "max_position_embeddings", spec->max_position_embeddings);
-    add_bool(&c, "tie_word_embeddings", spec->tie_word_embeddings);
-    add_text(&c, "norm", spec->norm == NORM_RMS ? "rms" : "layer");
-    add_number(&c, "norm_eps", spec->norm_eps);
+    add_frame(&c, spec);
     add_attention(&c, spec);
-    add_text(&c, "ffn", spec->ffn == FFN_GATED ? "gated" : "plain");
-    add_text(&c, "hidden_act", act_name(spec->hidden_act));
-    add_number(&c, "intermediate_size", spec->intermediate_size);
+    add_ffn(&c, spec);
     *n = c.n;
     return c.facts;
 }

@@ -31,9 +31,9 @@ static bool open_files(struct checkpoint *c, struct tokenizer_files *files, stru
 bool load_tokenizer(struct loaded *l, bool needed, struct err *e)
 {
     struct tokenizer_files files = {.tokenizer_json = {.data = NULL}};
-    if (!open_files(l->checkpoint, &files, e))
-        return false;
     const char *dir = checkpoint_dir(l->checkpoint);
+    if (!open_files(l->checkpoint, &files, e))
+        return err_prefix(e, "%s", dir);
     const bool found = files.tokenizer_json.data != NULL ||
                        (files.vocab_json.data != NULL && files.merges_txt.data != NULL);
     if (!found && !needed)

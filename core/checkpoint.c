@@ -106,7 +106,7 @@ static bool map_file(struct checkpoint *c, const char *path, const char *name, s
         return err_no_memory(e);
     }
     if (!file_map(path, out, e)) {
-        return false;
+        return err_prefix(e, "%s", name);
     }
     *f = (struct mapped_file){.next = c->files, .name = copy, .bytes = *out};
     c->files = f;
@@ -207,13 +207,13 @@ static bool load_shard(struct checkpoint *c, const char *name, struct shard *out
         return false;
     }
     if (!file.data) {
-        return err_set(e, ERR_LOAD, "%s/%s names the file %.200s, which is not there", c->dir,
-                       index_name, name);
+        return err_set(e, ERR_LOAD, "%s names the file %.200s, which is not there", index_name,
+                       name);
     }
     out->name = name;
     c->tensor_bytes += file.size;
     return safetensors_parse(file, &c->arena, &out->tensors, &out->n, e) ||
-           err_prefix(e, "%s/%s", c->dir, name);
+           err_prefix(e, "%s", name);
 }
 
 /* Every tensor of the shard must be one that the index places there. `places` is sorted by tensor.
@@ -312,20 +312,15 @@ static bool load_by_index(struct checkpoint *c, struct bytes index, struct err *
     struct placement *places;
     size_t n, n_shards;
     if (!read_index(index, &c->arena, &places, &n, e)) {
-        return err_prefix(e, "%s/%s", c->dir, index_name);
+        return err_prefix(e, "%s", index_name);
     }
     struct shard *shards = arena_array(&c->arena, n, sizeof *shards);
     if (!shards) {
         return err_no_memory(e);
     }
     qsort(places, n, sizeof *places, compare_shard);
-    if (!load_named_shards(c, places, n, shards, &n_shards, e)) {
-        return false;
-    }
-    if (!check_shards(shards, n_shards, places, n, e)) {
-        return err_prefix(e, "%s", c->dir);
-    }
-    return make_table(c, shards, n_shards, e);
+    return load_named_shards(c, places, n, shards, &n_shards, e) &&
+           check_shards(shards, n_shards, places, n, e) && make_table(c, shards, n_shards, e);
 }
 
 /* What to say where there is neither of the two files. */
@@ -337,11 +332,11 @@ static bool refuse_absent(struct checkpoint *c, struct err *e)
         bool there = path && file_exists(path);
         free(path);
         if (there) {
-            return err_set(e, ERR_LOAD, "%s: has %s but no %s, and only safetensors are read",
-                           c->dir, pickles[i], single_name);
+            return err_set(e, ERR_LOAD, "there is %s but no %s, and only safetensors are read",
+                           pickles[i], single_name);
         }
     }
-    return err_set(e, ERR_LOAD, "%s: neither %s nor %s is there", c->dir, single_name, index_name);
+    return err_set(e, ERR_LOAD, "neither %s nor %s is there", single_name, index_name);
 }
 
 /* model.safetensors wins over an index beside it, as it does in transformers. */

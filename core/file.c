@@ -21,9 +21,9 @@ static bool refuse_open(const char *path, int cause, struct err *e)
 {
     struct stat st;
     if (cause == ENOENT && lstat(path, &st) == 0) {
-        return err_set(e, ERR_LOAD, "%s: a symbolic link to a file that is not there", path);
+        return err_set(e, ERR_LOAD, "a symbolic link to a file that is not there");
     }
-    return err_set(e, ERR_LOAD, "%s: %s", path, strerror(cause));
+    return err_set(e, ERR_LOAD, "%s", strerror(cause));
 }
 
 /* Maps what fd refers to. */
@@ -34,13 +34,13 @@ static bool map_descriptor(int fd, const char *path, struct bytes *out, struct e
         return refuse_open(path, errno, e);
     }
     if (S_ISDIR(st.st_mode)) {
-        return err_set(e, ERR_LOAD, "%s: a directory where a file is expected", path);
+        return err_set(e, ERR_LOAD, "a directory where a file is expected");
     }
     if (!S_ISREG(st.st_mode)) {
-        return err_set(e, ERR_LOAD, "%s: not a regular file", path);
+        return err_set(e, ERR_LOAD, "not a regular file");
     }
     if ((uintmax_t)st.st_size > SIZE_MAX) {
-        return err_set(e, ERR_LOAD, "%s: too large for this machine's addresses", path);
+        return err_set(e, ERR_LOAD, "too large for this machine's addresses");
     }
     size_t size = (size_t)st.st_size;
     if (size == 0) {
@@ -49,7 +49,7 @@ static bool map_descriptor(int fd, const char *path, struct bytes *out, struct e
     }
     void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED) {
-        return err_set(e, ERR_LOAD, "%s: cannot be mapped: %s", path, strerror(errno));
+        return err_set(e, ERR_LOAD, "cannot be mapped: %s", strerror(errno));
     }
     *out = (struct bytes){.data = data, .size = size};
     return true;

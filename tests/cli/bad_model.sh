@@ -30,7 +30,7 @@ copy_model "$tmp/m"
 rm "$tmp/m/model.safetensors"
 refuses "no weights" 3 "$tmp/m" -m "$tmp/m" hi
 : >"$tmp/m/model.safetensors"
-refuses "empty weights" 3 model.safetensors -m "$tmp/m" hi
+refuses "empty weights" 3 "tgen: $tmp/m: model.safetensors: not a safetensors file: 0 bytes" -m "$tmp/m" hi
 head -c 4 "$tales/model.safetensors" >"$tmp/m/model.safetensors"
 refuses "weights of 4 bytes" 3 model.safetensors -m "$tmp/m" hi
 head -c 1000 "$tales/model.safetensors" >"$tmp/m/model.safetensors"
@@ -113,7 +113,7 @@ done
 rm "$tmp/m/config.json"
 refuses "no config.json" 3 config.json -m "$tmp/m" hi
 mkdir "$tmp/m/config.json"
-refuses "config.json is a directory" 3 config.json -m "$tmp/m" hi
+refuses "config.json is a directory" 3 "tgen: $tmp/m: config.json: a directory where a file is expected" -m "$tmp/m" hi
 rmdir "$tmp/m/config.json"
 cp "$tales/config.json" "$tmp/m"
 
@@ -147,7 +147,7 @@ if [ -f "$miniature/model.safetensors" ]; then
     mkdir "$tmp/small"
     cp "$miniature/config.json" "$miniature/model.safetensors" "$tales/tokenizer.json" "$tmp/small"
     refuses "ids beyond the model's vocabulary" 3 "the model takes only 0 to 127" -m "$tmp/small" "Once upon a time"
-    run -m "$tmp/small" --print-ids -n 3 --ids 5
+    run -m "$tmp/small" --temp 0 --ignore-eos --print-ids -n 3 --ids 5
     if [ "$(wc -l <"$tmp/out")" -eq 3 ]; then ok "ids within it"; else fail "ids within it" "$(peek "$tmp/err")"; fi
 else
     skip "ids beyond the model's vocabulary" "there is no miniature"

@@ -98,7 +98,7 @@ static void load_must_fail(const char *part)
     struct err e = {0};
     assert_false(checkpoint_load_tensors(c, &e));
     check_sentence(&e, ERR_LOAD, part);
-    check_sentence(&e, ERR_LOAD, dir); /* whatever is wrong, the sentence says where */
+    assert_null(strstr(e.text, dir)); /* who calls puts it in front */
     assert_null(checkpoint_tensor(c, "a"));
     assert_int_equal(checkpoint_n_tensors(c), 0);
     checkpoint_close(c);
@@ -231,12 +231,12 @@ static void broken_single_files(void **state)
 {
     (void)state;
     write_text("model.safetensors", "");
-    load_must_fail("/model.safetensors: not a safetensors file: 0 bytes");
+    load_must_fail("model.safetensors: not a safetensors file: 0 bytes");
     write_text("model.safetensors", "\x02\0\0\0\0\0\0\0{");
-    load_must_fail("/model.safetensors: not a safetensors file: 1 bytes");
+    load_must_fail("model.safetensors: not a safetensors file: 1 bytes");
     unlink(path_of("model.safetensors"));
     assert_int_equal(mkdir(path_of("model.safetensors"), 0777), 0);
-    load_must_fail("/model.safetensors: a directory where a file is expected");
+    load_must_fail("model.safetensors: a directory where a file is expected");
 }
 
 /* Opening reads headers only, so the size of a checkpoint does not matter. */
@@ -342,10 +342,10 @@ static void no_tensor_files(void **state)
     (void)state;
     load_must_fail("neither model.safetensors nor model.safetensors.index.json is there");
     write_text("pytorch_model.bin.index.json", "{}");
-    load_must_fail("has pytorch_model.bin.index.json but no model.safetensors, and only "
+    load_must_fail("there is pytorch_model.bin.index.json but no model.safetensors, and only "
                    "safetensors are read");
     write_text("pytorch_model.bin", "x");
-    load_must_fail("has pytorch_model.bin but no model.safetensors");
+    load_must_fail("there is pytorch_model.bin but no model.safetensors");
 }
 
 /* ---- the real thing ----------------------------------------------------------------------------

@@ -61,9 +61,9 @@ static void check_params(const struct sample_params *p)
 {
     /* Written so that NaN fails as well. */
     assert(p->temperature >= 0.0f && p->temperature <= FLT_MAX && p->top_k >= 0);
-    assert(p->top_p > 0.0f && p->top_p <= 1.0f);
+    assert(p->top_p >= 0.0f && p->top_p <= 1.0f);
     assert(p->min_p >= 0.0f && p->min_p <= 1.0f);
-    assert(p->typical_p > 0.0f && p->typical_p <= 1.0f);
+    assert(p->typical_p >= 0.0f && p->typical_p <= 1.0f);
     assert(p->repetition_penalty > 0.0f && p->repetition_penalty <= FLT_MAX);
     assert(fabsf(p->presence_penalty) <= FLT_MAX && fabsf(p->frequency_penalty) <= FLT_MAX);
     assert(p->repeat_last_n >= -1);
@@ -351,7 +351,7 @@ static size_t keep_typical(struct sampler *s, size_t n)
 }
 
 /* Nucleus sampling, Holtzman et al. 2020: the least set of the most likely whose probability
- * reaches p. */
+ * reaches p; never an empty one, so 0 keeps the likeliest. */
 static size_t keep_top_p(struct sampler *s, size_t n)
 {
     double p = (double)s->params.top_p;
@@ -367,7 +367,7 @@ static size_t keep_top_p(struct sampler *s, size_t n)
         s->ranked[n_ranked] = c[i];
         n_ranked += c[i].weight >= least;
     }
-    return keep(c, n, find_cut(s->ranked, n_ranked, p * sum));
+    return keep(c, n, find_cut(s->ranked, n_ranked, fmax(p * sum, DBL_MIN)));
 }
 
 /* Min-p, Nguyen et al. 2024: what is at least p times as likely as the likeliest. */

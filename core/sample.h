@@ -13,11 +13,11 @@
 struct sample_params {
     float temperature; /* 0: greedy, the filters below do nothing */
     int top_k;         /* 0: off */
-    float top_p;       /* 1: off */
+    float top_p;       /* 1: off; 0 keeps one */
     float min_p;       /* 0: off */
-    float typical_p;   /* 1: off */
-    float
-        repetition_penalty;  /* 1: off. Keskar et al. 2019: logit / p if positive, else logit * p */
+    float typical_p;   /* 1: off; 0 keeps one */
+    /* 1: off. Keskar et al. 2019: logit / p if positive, else logit * p. */
+    float repetition_penalty;
     float presence_penalty;  /* 0: off */
     float frequency_penalty; /* 0: off */
     int repeat_last_n;       /* tokens that penalties look back on; 0: none, -1: all */

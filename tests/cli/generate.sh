@@ -100,6 +100,11 @@ if cmp -s "$tmp/start" "$tmp/expected"; then fail "a flag asks for sampling" "gr
 sets hot '{"temperature": 50, "top_k": 0, "top_p": 1, "min_p": 0}'
 prints "a flag wins" "$greedy" -m "$tmp/eos" --temp 0 -n 4 "$once"
 prints "one flag wins over one member" "$greedy" -m "$tmp/eos" --top-k 1 -n 4 "$once"
+for flag in "--top-k 1" "--top-p 0" "--min-p 1" "--temp 0.0001"; do
+    # shellcheck disable=SC2086 # split on purpose
+    prints "$flag leaves the likeliest" "$greedy" --seed 3 -n 4 $flag "$once"
+done
+succeeds "--typical-p 0 leaves one" --seed 3 -n 4 --typical-p 0 "$once"
 sets none '{}'
 run -m "$tmp/eos" --seed 1 --json -n 30 "$once"
 sed 's/.*"ids"\(.*\),"finish.*/\1/' "$tmp/out" >"$tmp/default"

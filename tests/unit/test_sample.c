@@ -83,6 +83,7 @@ static void top_p_by_hand(void **state)
         float top_p;
         unsigned expected;
     } cases[] = {
+        {0.0f, P2},
         {0.01f, P2},
         {0.499f, P2},
         {0.501f, P2 | P4},
@@ -129,6 +130,7 @@ static void typical_p_by_hand(void **state)
         float typical_p;
         unsigned expected;
     } cases[] = {
+        {0.0f, P4},
         {0.2f, P4},
         {0.26f, P4 | P2},
         {0.74f, P4 | P2},

@@ -7,9 +7,11 @@ import copy
 import os
 import sys
 
+sys.dont_write_bytecode = True
+
 import numpy as np
 
-from make_reference import bf16, f16, f32, write_miniature
+from make_reference import bf16, f16, write_miniature
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROPE_UTILS = (

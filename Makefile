@@ -19,7 +19,7 @@ say      = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $(2),@:)
 # ---- flags -----------------------------------------------------------------------------------------------------
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith -Wformat=2 \
-            -Wundef -Wcast-qual -Wwrite-strings
+            -Wundef -Wcast-qual -Wwrite-strings -Wno-missing-field-initializers
 HARDEN   := -fstack-protector-strong -fstack-clash-protection -Werror=format-security -fPIE
 OPTIMISE_release := -O2 -D_FORTIFY_SOURCE=2
 OPTIMISE_debug   := -O0

@@ -30,8 +30,9 @@ const struct family *family_find(const char *model_type);
 /* All of them, ended by NULL. */
 extern const struct family *const family_table[];
 
-/* Every llama-like family names its tensors the same way; what a spec does not ask for is not
- * looked for. */
+/* ---- what several families share (family_base.c) ---- */
+
+/* The names of llama-like families; what a spec does not ask for is not looked for. */
 extern const struct tensor_entry family_llama_tensors[];
 extern const char *const family_llama_ignored[];
 
@@ -39,28 +40,41 @@ extern const char *const family_llama_ignored[];
  * that see everything. A family of that kind calls it first and then changes what differs. */
 void family_llama_base(struct config *c, struct model_spec *spec);
 
-/* use_sliding_window, sliding_window and max_window_layers, as qwen2 and qwen3 have them. */
-void family_qwen_windows(struct config *c, struct model_spec *spec);
+/* What classic decoders call their keys. */
+struct classic_keys {
+    const char *hidden_size, *num_hidden_layers, *num_attention_heads;
+    const char *intermediate_size; /* NULL, or an absent key: 4 * hidden_size */
+    const char *max_positions;
+    int default_max_positions;
+    const char *norm_eps;   /* NULL: always 1e-5 */
+    const char *hidden_act; /* NULL: always the default */
+    enum act default_hidden_act;
+};
 
-/* What one member of a line of models shares with the next. */
+/* The frame of a classic decoder: learned positions, LayerNorms, biases, a plain feed-forward, a
+ * tied head. */
+void family_classic_base(struct config *c, struct model_spec *spec,
+                         const struct classic_keys *keys);
+
+/* ---- what one member of a line of models shares with the next, in the file of the first ---- */
+
+void family_bert_base(struct config *c, struct model_spec *spec);
 void family_cohere_base(struct config *c, struct model_spec *spec);
-void family_gemma_base(struct config *c, struct model_spec *spec);
-void family_gemma2_base(struct config *c, struct model_spec *spec);
 void family_deepseek_base(struct config *c, struct model_spec *spec);
 void family_deepseek_experts(struct config *c, struct model_spec *spec);
-void family_qwen_moe_base(struct config *c, struct model_spec *spec);
-extern const struct tensor_entry family_deepseek_tensors[];
-extern const struct tensor_entry family_mixtral_tensors[];
-extern const struct tensor_entry family_qwen_moe_tensors[];
+void family_gemma_base(struct config *c, struct model_spec *spec);
+void family_gemma2_base(struct config *c, struct model_spec *spec);
+extern const struct tensor_entry family_gemma2_tensors[];
 void family_glm_base(struct config *c, struct model_spec *spec);
-void family_bert_base(struct config *c, struct model_spec *spec);
 void family_gpt2_base(struct config *c, struct model_spec *spec);
-void family_gptj_base(struct config *c, struct model_spec *spec);
 extern const char *const family_gpt2_ignored[];
+void family_gptj_base(struct config *c, struct model_spec *spec);
 void family_granite_base(struct config *c, struct model_spec *spec);
 void family_olmo2_base(struct config *c, struct model_spec *spec);
-extern const struct tensor_entry family_gemma2_tensors[];
-extern const struct tensor_entry family_glm_tensors[];
 extern const struct tensor_entry family_olmo2_tensors[];
+void family_qwen_moe_base(struct config *c, struct model_spec *spec);
+
+/* use_sliding_window, sliding_window and max_window_layers, as qwen2 and qwen3 have them. */
+void family_qwen_windows(struct config *c, struct model_spec *spec);
 
 #endif

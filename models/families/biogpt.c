@@ -7,44 +7,42 @@
 #include <math.h>
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
-    {ROLE_POSITIONS, "embed_positions", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.self_attn_layer_norm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "layers.{}.self_attn.k_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "layers.{}.self_attn.v_proj", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.out_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "layers.{}.final_layer_norm", LAYOUT_OUT_IN},
-    {ROLE_UP, "layers.{}.fc1", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "layers.{}.fc2", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "layer_norm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "output_projection", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "embed_tokens"},
+    {ROLE_POSITIONS, "embed_positions"},
+    {ROLE_ATTENTION_NORM, "layers.{}.self_attn_layer_norm"},
+    {ROLE_QUERY, "layers.{}.self_attn.q_proj"},
+    {ROLE_KEY, "layers.{}.self_attn.k_proj"},
+    {ROLE_VALUE, "layers.{}.self_attn.v_proj"},
+    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.out_proj"},
+    {ROLE_FFN_NORM, "layers.{}.final_layer_norm"},
+    {ROLE_UP, "layers.{}.fc1"},
+    {ROLE_DOWN, "layers.{}.fc2"},
+    {ROLE_FINAL_NORM, "layer_norm"},
+    {ROLE_HEAD, "output_projection"},
     {0},
+};
+
+static const struct classic_keys keys = {
+    .hidden_size = "hidden_size",
+    .num_hidden_layers = "num_hidden_layers",
+    .num_attention_heads = "num_attention_heads",
+    .intermediate_size = "intermediate_size",
+    .max_positions = "max_position_embeddings",
+    .default_max_positions = 1024,
+    .norm_eps = NULL, /* layer_norm_eps stands in the file and is not used */
+    .hidden_act = "hidden_act",
+    .default_hidden_act = ACT_GELU,
 };
 
 static void configure(struct config *c, struct model_spec *spec)
 {
     static const char *const notes[] = {"activation_dropout", "attention_probs_dropout_prob",
                                         "layer_norm_eps", NULL};
-    spec->vocab_size = config_size(c, "vocab_size", CONFIG_MAX_SIZE);
-    spec->hidden_size = config_size(c, "hidden_size", CONFIG_MAX_SIZE);
-    spec->num_hidden_layers = config_size(c, "num_hidden_layers", CONFIG_MAX_LAYERS);
-    spec->max_position_embeddings =
-        config_size_or(c, "max_position_embeddings", CONFIG_MAX_SIZE, 1024);
-    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
+    family_classic_base(c, spec, &keys);
     if (config_bool_or(c, "scale_embedding", true))
         spec->embedding_scale = sqrtf((float)spec->hidden_size);
-    spec->positions = POSITIONS_LEARNED;
     spec->position_offset = 2;
-    spec->norm = NORM_LAYER;
-    spec->norm_eps = 1e-5f; /* layer_norm_eps stands in the file and is not used */
-    spec->biases = ROLES_ATTENTION | ROLES_FFN | ROLES_NORM;
-    spec->ffn = FFN_PLAIN;
-    spec->hidden_act = config_act_or(c, "hidden_act", ACT_GELU);
-    spec->intermediate_size = config_size(c, "intermediate_size", CONFIG_MAX_SIZE);
-    config_heads(c, spec, "num_attention_heads");
     config_skip(c, notes);
-    config_layers(c, spec);
 }
 
 const struct family family_biogpt = {

@@ -5,18 +5,18 @@
 #include "models/family.h"
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "word_embeddings", LAYOUT_OUT_IN},
-    {ROLE_EMBEDDING_NORM, "word_embeddings_layernorm", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "h.{}.self_attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_KEY, "h.{}.self_attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "h.{}.self_attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "h.{}.self_attention.dense", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "h.{}.post_attention_layernorm", LAYOUT_OUT_IN},
-    {ROLE_UP, "h.{}.mlp.dense_h_to_4h", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "h.{}.mlp.dense_4h_to_h", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "ln_f", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "word_embeddings"},
+    {ROLE_EMBEDDING_NORM, "word_embeddings_layernorm"},
+    {ROLE_ATTENTION_NORM, "h.{}.input_layernorm"},
+    {ROLE_QUERY, "h.{}.self_attention.query_key_value"},
+    {ROLE_KEY, "h.{}.self_attention.query_key_value"},
+    {ROLE_VALUE, "h.{}.self_attention.query_key_value"},
+    {ROLE_ATTENTION_OUT, "h.{}.self_attention.dense"},
+    {ROLE_FFN_NORM, "h.{}.post_attention_layernorm"},
+    {ROLE_UP, "h.{}.mlp.dense_h_to_4h"},
+    {ROLE_DOWN, "h.{}.mlp.dense_4h_to_h"},
+    {ROLE_FINAL_NORM, "ln_f"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 
@@ -31,26 +31,22 @@ static void configure(struct config *c, struct model_spec *spec)
                                         "slow_but_exact",
                                         "n_inner",
                                         NULL};
-    spec->vocab_size = config_size(c, "vocab_size", CONFIG_MAX_SIZE);
-    const int hidden = config_size_or(c, "n_embed", CONFIG_MAX_SIZE, 64);
-    spec->hidden_size = config_size_or(c, "hidden_size", CONFIG_MAX_SIZE, hidden);
-    spec->num_hidden_layers = config_size(c, "n_layer", CONFIG_MAX_LAYERS);
-    spec->max_position_embeddings = config_size_or(c, "seq_length", CONFIG_MAX_SIZE, 2048);
-    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
+    const struct classic_keys keys = {
+        .hidden_size = json_get(c->root, "hidden_size") ? "hidden_size" : "n_embed",
+        .num_hidden_layers = "n_layer",
+        .num_attention_heads = json_get(c->root, "n_head") ? "n_head" : "num_attention_heads",
+        .max_positions = "seq_length",
+        .default_max_positions = 2048,
+        .norm_eps = "layer_norm_epsilon",
+        .default_hidden_act = ACT_GELU_TANH,
+    };
+    family_classic_base(c, spec, &keys);
     spec->embedding_norm = true;
     spec->positions = POSITIONS_ALIBI;
-    spec->norm = NORM_LAYER;
-    spec->norm_eps = (float)config_positive_or(c, "layer_norm_epsilon", 1e-5);
-    spec->biases = ROLES_ATTENTION | ROLES_FFN | ROLES_NORM;
     if (config_bool_or(c, "apply_residual_connection_post_layernorm", false))
         spec->residual = RESIDUAL_FROM_NORM;
-    config_heads(c, spec, json_get(c->root, "n_head") ? "n_head" : "num_attention_heads");
     spec->qkv_groups = spec->num_attention_heads;
-    spec->ffn = FFN_PLAIN;
-    spec->hidden_act = ACT_GELU_TANH;
-    spec->intermediate_size = 4 * spec->hidden_size;
     config_skip(c, notes);
-    config_layers(c, spec);
 }
 
 const struct family family_bloom = {

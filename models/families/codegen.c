@@ -6,16 +6,16 @@
 #include "models/family.h"
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "wte", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.ln_1", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "h.{}.attn.qkv_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "h.{}.attn.qkv_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "h.{}.attn.qkv_proj", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "h.{}.attn.out_proj", LAYOUT_OUT_IN},
-    {ROLE_UP, "h.{}.mlp.fc_in", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "h.{}.mlp.fc_out", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "ln_f", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "wte"},
+    {ROLE_ATTENTION_NORM, "h.{}.ln_1"},
+    {ROLE_QUERY, "h.{}.attn.qkv_proj"},
+    {ROLE_VALUE, "h.{}.attn.qkv_proj"},
+    {ROLE_KEY, "h.{}.attn.qkv_proj"},
+    {ROLE_ATTENTION_OUT, "h.{}.attn.out_proj"},
+    {ROLE_UP, "h.{}.mlp.fc_in"},
+    {ROLE_DOWN, "h.{}.mlp.fc_out"},
+    {ROLE_FINAL_NORM, "ln_f"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 

@@ -7,17 +7,17 @@
 #include <math.h>
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "w", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.layernorm1", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "h.{}.multi_head_attention.Wq", LAYOUT_OUT_IN},
-    {ROLE_KEY, "h.{}.multi_head_attention.Wk", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "h.{}.multi_head_attention.Wv", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "h.{}.multi_head_attention.dense", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "h.{}.layernorm2", LAYOUT_OUT_IN},
-    {ROLE_UP, "h.{}.ffn.0", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "h.{}.ffn.2", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "layernorm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "w"},
+    {ROLE_ATTENTION_NORM, "h.{}.layernorm1"},
+    {ROLE_QUERY, "h.{}.multi_head_attention.Wq"},
+    {ROLE_KEY, "h.{}.multi_head_attention.Wk"},
+    {ROLE_VALUE, "h.{}.multi_head_attention.Wv"},
+    {ROLE_ATTENTION_OUT, "h.{}.multi_head_attention.dense"},
+    {ROLE_FFN_NORM, "h.{}.layernorm2"},
+    {ROLE_UP, "h.{}.ffn.0"},
+    {ROLE_DOWN, "h.{}.ffn.2"},
+    {ROLE_FINAL_NORM, "layernorm"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 

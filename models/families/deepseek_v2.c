@@ -75,34 +75,6 @@ void family_deepseek_base(struct config *c, struct model_spec *spec)
     family_deepseek_experts(c, spec);
 }
 
-const struct tensor_entry family_deepseek_tensors[] = {
-    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY_A, "layers.{}.self_attn.q_a_proj", LAYOUT_OUT_IN},
-    {ROLE_QUERY_A_NORM, "layers.{}.self_attn.q_a_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY_B, "layers.{}.self_attn.q_b_proj", LAYOUT_OUT_IN},
-    {ROLE_QUERY_B, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KV_A, "layers.{}.self_attn.kv_a_proj_with_mqa", LAYOUT_OUT_IN},
-    {ROLE_KV_A_NORM, "layers.{}.self_attn.kv_a_layernorm", LAYOUT_OUT_IN},
-    {ROLE_KV_B, "layers.{}.self_attn.kv_b_proj", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.o_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm", LAYOUT_OUT_IN},
-    {ROLE_GATE, "layers.{}.mlp.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_UP, "layers.{}.mlp.up_proj", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "layers.{}.mlp.down_proj", LAYOUT_OUT_IN},
-    {ROLE_ROUTER, "layers.{}.mlp.gate", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_GATE, "layers.{}.mlp.experts.{}.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_UP, "layers.{}.mlp.experts.{}.up_proj", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_DOWN, "layers.{}.mlp.experts.{}.down_proj", LAYOUT_OUT_IN},
-    {ROLE_ROUTER_CORRECTION, "layers.{}.mlp.gate.e_score_correction_bias", LAYOUT_BARE},
-    {ROLE_SHARED_GATE, "layers.{}.mlp.shared_experts.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_UP, "layers.{}.mlp.shared_experts.up_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_DOWN, "layers.{}.mlp.shared_experts.down_proj", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "norm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
-    {0},
-};
-
 static void configure(struct config *c, struct model_spec *spec)
 {
     static const char *const notes[] = {"aux_loss_alpha", "ep_size", "seq_aux", NULL};
@@ -122,6 +94,6 @@ const struct family family_deepseek_v2 = {
     .model_type = "deepseek_v2",
     .configure = configure,
     .prefix = "model.",
-    .tensors = family_deepseek_tensors,
+    .tensors = family_llama_tensors,
     .ignored = family_llama_ignored,
 };

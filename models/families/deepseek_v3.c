@@ -24,6 +24,6 @@ const struct family family_deepseek_v3 = {
     .aliases = aliases,
     .configure = configure,
     .prefix = "model.",
-    .tensors = family_deepseek_tensors,
+    .tensors = family_llama_tensors,
     .ignored = family_llama_ignored,
 };

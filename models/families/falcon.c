@@ -15,7 +15,6 @@ static void read_heads(struct config *c, struct model_spec *spec)
     const int kv_heads = config_size_or(c, "num_kv_heads", CONFIG_MAX_SIZE, old_kv_heads);
     const bool newer = config_bool_or(c, "new_decoder_architecture", old_kv_heads > 0);
     const int n_norms = config_size_or(c, "num_ln_in_parallel_attn", 2, newer ? 2 : 1);
-    config_heads(c, spec, json_get(c->root, "n_head") ? "n_head" : "num_attention_heads");
     if (newer) { /* 40B, 11B: [q .. q k v] for each key and value head */
         spec->num_key_value_heads = kv_heads ? kv_heads : spec->num_attention_heads;
         spec->qkv_groups = spec->num_key_value_heads;
@@ -40,47 +39,47 @@ static void read_positions(struct config *c, struct model_spec *spec)
         spec->alibi_scale =
             (float)(1 / sqrt(spec->head_dim)); /* added before the scores are scaled */
     } else {
+        spec->positions = POSITIONS_ROPE;
         spec->ropes[0] = config_rope(c, spec, (struct rope_defaults){.theta = 10000, .partial = 1});
     }
 }
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "word_embeddings", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.ln_attn", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "h.{}.self_attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_KEY, "h.{}.self_attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "h.{}.self_attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "h.{}.self_attention.dense", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "h.{}.post_attention_layernorm", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "h.{}.ln_mlp", LAYOUT_OUT_IN},
-    {ROLE_UP, "h.{}.mlp.dense_h_to_4h", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "h.{}.mlp.dense_4h_to_h", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "ln_f", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "word_embeddings"},
+    {ROLE_ATTENTION_NORM, "h.{}.input_layernorm"},
+    {ROLE_ATTENTION_NORM, "h.{}.ln_attn"},
+    {ROLE_QUERY, "h.{}.self_attention.query_key_value"},
+    {ROLE_KEY, "h.{}.self_attention.query_key_value"},
+    {ROLE_VALUE, "h.{}.self_attention.query_key_value"},
+    {ROLE_ATTENTION_OUT, "h.{}.self_attention.dense"},
+    {ROLE_FFN_NORM, "h.{}.post_attention_layernorm"},
+    {ROLE_FFN_NORM, "h.{}.ln_mlp"},
+    {ROLE_UP, "h.{}.mlp.dense_h_to_4h"},
+    {ROLE_DOWN, "h.{}.mlp.dense_4h_to_h"},
+    {ROLE_FINAL_NORM, "ln_f"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    spec->vocab_size = config_size(c, "vocab_size", CONFIG_MAX_SIZE);
-    spec->hidden_size = config_size(c, "hidden_size", CONFIG_MAX_SIZE);
-    const char *const layers = json_get(c->root, "n_layer") ? "n_layer" : "num_hidden_layers";
-    spec->num_hidden_layers = config_size(c, layers, CONFIG_MAX_LAYERS);
-    spec->max_position_embeddings =
-        config_size_or(c, "max_position_embeddings", CONFIG_MAX_SIZE, 2048);
-    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
-    spec->norm = NORM_LAYER;
-    spec->norm_eps = (float)config_positive_or(c, "layer_norm_epsilon", 1e-5);
+    const struct classic_keys keys = {
+        .hidden_size = "hidden_size",
+        .num_hidden_layers = json_get(c->root, "n_layer") ? "n_layer" : "num_hidden_layers",
+        .num_attention_heads = json_get(c->root, "n_head") ? "n_head" : "num_attention_heads",
+        .intermediate_size = "ffn_hidden_size",
+        .max_positions = "max_position_embeddings",
+        .default_max_positions = 2048,
+        .norm_eps = "layer_norm_epsilon",
+        .hidden_act = "activation",
+        .default_hidden_act = ACT_GELU,
+    };
+    family_classic_base(c, spec, &keys);
     spec->biases = ROLES_NORM | config_roles(c, "bias", ROLES_ATTENTION | ROLES_FFN, false);
-    spec->ffn = FFN_PLAIN;
-    spec->hidden_act = config_act_or(c, "activation", ACT_GELU);
-    const int factor = config_size_or(c, "ff_factor", 1024, 4);
-    spec->intermediate_size = config_size_or(c, "ffn_hidden_size", CONFIG_MAX_SIZE,
-                                             min_int(factor * spec->hidden_size, CONFIG_MAX_SIZE));
+    if (config_size_or(c, "ff_factor", 1024, 4) != 4 && !json_get(c->root, "ffn_hidden_size"))
+        config_fail(c, "\"ff_factor\" without \"ffn_hidden_size\" is not supported");
     read_heads(c, spec);
     read_positions(c, spec);
-    config_layers(c, spec);
 }
 
 static const char *const aliases[] = {"RefinedWeb", "RefinedWebModel", NULL};

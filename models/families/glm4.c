@@ -14,6 +14,6 @@ const struct family family_glm4 = {
     .model_type = "glm4",
     .configure = configure,
     .prefix = "model.",
-    .tensors = family_glm_tensors,
-    .ignored = NULL,
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
 };

@@ -4,32 +4,6 @@
  */
 #include "models/family.h"
 
-static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "layers.{}.self_attn.k_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "layers.{}.self_attn.v_proj", LAYOUT_OUT_IN},
-    {ROLE_QUERY_NORM, "layers.{}.self_attn.q_norm", LAYOUT_OUT_IN},
-    {ROLE_KEY_NORM, "layers.{}.self_attn.k_norm", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.o_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm", LAYOUT_OUT_IN},
-    {ROLE_GATE, "layers.{}.mlp.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_UP, "layers.{}.mlp.up_proj", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "layers.{}.mlp.down_proj", LAYOUT_OUT_IN},
-    {ROLE_ROUTER, "layers.{}.mlp.gate", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_GATE, "layers.{}.mlp.experts.{}.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_UP, "layers.{}.mlp.experts.{}.up_proj", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_DOWN, "layers.{}.mlp.experts.{}.down_proj", LAYOUT_OUT_IN},
-    {ROLE_ROUTER_CORRECTION, "layers.{}.mlp.gate.e_score_correction_bias", LAYOUT_BARE},
-    {ROLE_SHARED_GATE, "layers.{}.mlp.shared_experts.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_UP, "layers.{}.mlp.shared_experts.up_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_DOWN, "layers.{}.mlp.shared_experts.down_proj", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "norm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
-    {0},
-};
-
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
@@ -47,6 +21,6 @@ const struct family family_glm4_moe = {
     .model_type = "glm4_moe",
     .configure = configure,
     .prefix = "model.",
-    .tensors = tensors,
-    .ignored = NULL,
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
 };

@@ -7,18 +7,18 @@
 #include <math.h>
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "wte", LAYOUT_OUT_IN},
-    {ROLE_POSITIONS, "wpe", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.ln_1", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "wte"},
+    {ROLE_POSITIONS, "wpe"},
+    {ROLE_ATTENTION_NORM, "h.{}.ln_1"},
     {ROLE_QUERY, "h.{}.attn.c_attn", LAYOUT_IN_OUT},
     {ROLE_KEY, "h.{}.attn.c_attn", LAYOUT_IN_OUT},
     {ROLE_VALUE, "h.{}.attn.c_attn", LAYOUT_IN_OUT},
     {ROLE_ATTENTION_OUT, "h.{}.attn.c_proj", LAYOUT_IN_OUT},
-    {ROLE_FFN_NORM, "h.{}.ln_2", LAYOUT_OUT_IN},
+    {ROLE_FFN_NORM, "h.{}.ln_2"},
     {ROLE_UP, "h.{}.mlp.c_fc", LAYOUT_IN_OUT},
     {ROLE_DOWN, "h.{}.mlp.c_proj", LAYOUT_IN_OUT},
-    {ROLE_FINAL_NORM, "ln_f", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_FINAL_NORM, "ln_f"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 
@@ -40,20 +40,18 @@ static void scale_attention(struct config *c, struct model_spec *spec)
 
 void family_gpt2_base(struct config *c, struct model_spec *spec)
 {
-    spec->vocab_size = config_size(c, "vocab_size", CONFIG_MAX_SIZE);
-    spec->hidden_size = config_size(c, "n_embd", CONFIG_MAX_SIZE);
-    spec->num_hidden_layers = config_size(c, "n_layer", CONFIG_MAX_LAYERS);
-    spec->max_position_embeddings = config_size_or(c, "n_positions", CONFIG_MAX_SIZE, 1024);
-    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
-    spec->positions = POSITIONS_LEARNED;
-    spec->norm = NORM_LAYER;
-    spec->norm_eps = (float)config_positive_or(c, "layer_norm_epsilon", 1e-5);
-    config_heads(c, spec, "n_head");
-    spec->biases = ROLES_ATTENTION | ROLES_FFN | ROLES_NORM;
-    spec->ffn = FFN_PLAIN;
-    spec->hidden_act = config_act_or(c, "activation_function", ACT_GELU_TANH);
-    spec->intermediate_size = config_size_or(c, "n_inner", CONFIG_MAX_SIZE, 4 * spec->hidden_size);
-    config_layers(c, spec);
+    static const struct classic_keys keys = {
+        .hidden_size = "n_embd",
+        .num_hidden_layers = "n_layer",
+        .num_attention_heads = "n_head",
+        .intermediate_size = "n_inner",
+        .max_positions = "n_positions",
+        .default_max_positions = 1024,
+        .norm_eps = "layer_norm_epsilon",
+        .hidden_act = "activation_function",
+        .default_hidden_act = ACT_GELU_TANH,
+    };
+    family_classic_base(c, spec, &keys);
 }
 
 static void configure(struct config *c, struct model_spec *spec)

@@ -5,18 +5,18 @@
 #include "models/family.h"
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "wte", LAYOUT_OUT_IN},
-    {ROLE_POSITIONS, "wpe", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.ln_1", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "h.{}.attn.c_attn", LAYOUT_OUT_IN},
-    {ROLE_KEY, "h.{}.attn.c_attn", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "h.{}.attn.c_attn", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "h.{}.attn.c_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "h.{}.ln_2", LAYOUT_OUT_IN},
-    {ROLE_UP, "h.{}.mlp.c_fc", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "h.{}.mlp.c_proj", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "ln_f", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "wte"},
+    {ROLE_POSITIONS, "wpe"},
+    {ROLE_ATTENTION_NORM, "h.{}.ln_1"},
+    {ROLE_QUERY, "h.{}.attn.c_attn"},
+    {ROLE_KEY, "h.{}.attn.c_attn"},
+    {ROLE_VALUE, "h.{}.attn.c_attn"},
+    {ROLE_ATTENTION_OUT, "h.{}.attn.c_proj"},
+    {ROLE_FFN_NORM, "h.{}.ln_2"},
+    {ROLE_UP, "h.{}.mlp.c_fc"},
+    {ROLE_DOWN, "h.{}.mlp.c_proj"},
+    {ROLE_FINAL_NORM, "ln_f"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 

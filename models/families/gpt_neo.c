@@ -23,18 +23,18 @@ static void read_layers(struct config *c, struct model_spec *spec)
 }
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "wte", LAYOUT_OUT_IN},
-    {ROLE_POSITIONS, "wpe", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "h.{}.ln_1", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "h.{}.attn.attention.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "h.{}.attn.attention.k_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "h.{}.attn.attention.v_proj", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "h.{}.attn.attention.out_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "h.{}.ln_2", LAYOUT_OUT_IN},
-    {ROLE_UP, "h.{}.mlp.c_fc", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "h.{}.mlp.c_proj", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "ln_f", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "wte"},
+    {ROLE_POSITIONS, "wpe"},
+    {ROLE_ATTENTION_NORM, "h.{}.ln_1"},
+    {ROLE_QUERY, "h.{}.attn.attention.q_proj"},
+    {ROLE_KEY, "h.{}.attn.attention.k_proj"},
+    {ROLE_VALUE, "h.{}.attn.attention.v_proj"},
+    {ROLE_ATTENTION_OUT, "h.{}.attn.attention.out_proj"},
+    {ROLE_FFN_NORM, "h.{}.ln_2"},
+    {ROLE_UP, "h.{}.mlp.c_fc"},
+    {ROLE_DOWN, "h.{}.mlp.c_proj"},
+    {ROLE_FINAL_NORM, "ln_f"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 
@@ -44,26 +44,25 @@ static const char *const ignored[] = {
     NULL,
 };
 
+static const struct classic_keys keys = {
+    .hidden_size = "hidden_size",
+    .num_hidden_layers = "num_layers",
+    .num_attention_heads = "num_heads",
+    .intermediate_size = "intermediate_size",
+    .max_positions = "max_position_embeddings",
+    .default_max_positions = 2048,
+    .norm_eps = "layer_norm_epsilon",
+    .hidden_act = "activation_function",
+    .default_hidden_act = ACT_GELU_TANH,
+};
+
 static void configure(struct config *c, struct model_spec *spec)
 {
     static const char *const notes[] = {"attention_types", "embed_dropout", "resid_dropout", NULL};
-    spec->vocab_size = config_size(c, "vocab_size", CONFIG_MAX_SIZE);
-    spec->hidden_size = config_size(c, "hidden_size", CONFIG_MAX_SIZE);
-    spec->num_hidden_layers = config_size(c, "num_layers", CONFIG_MAX_LAYERS);
-    spec->max_position_embeddings =
-        config_size_or(c, "max_position_embeddings", CONFIG_MAX_SIZE, 2048);
-    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
-    spec->positions = POSITIONS_LEARNED;
-    spec->norm = NORM_LAYER;
-    spec->norm_eps = (float)config_positive_or(c, "layer_norm_epsilon", 1e-5);
+    family_classic_base(c, spec, &keys);
     spec->biases = ROLE_BIT(ROLE_ATTENTION_OUT) | ROLES_FFN | ROLES_NORM;
-    spec->ffn = FFN_PLAIN;
-    spec->hidden_act = config_act_or(c, "activation_function", ACT_GELU_TANH);
-    spec->intermediate_size =
-        config_size_or(c, "intermediate_size", CONFIG_MAX_SIZE, 4 * spec->hidden_size);
-    config_heads(c, spec, "num_heads");
     config_skip(c, notes);
-    if (config_layers(c, spec))
+    if (!c->failed)
         read_layers(c, spec);
 }
 

@@ -6,17 +6,17 @@
 #include "models/family.h"
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "embed_in", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "layers.{}.attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_KEY, "layers.{}.attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "layers.{}.attention.query_key_value", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.attention.dense", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm", LAYOUT_OUT_IN},
-    {ROLE_UP, "layers.{}.mlp.dense_h_to_4h", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "layers.{}.mlp.dense_4h_to_h", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "final_layer_norm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "embed_out", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "embed_in"},
+    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm"},
+    {ROLE_QUERY, "layers.{}.attention.query_key_value"},
+    {ROLE_KEY, "layers.{}.attention.query_key_value"},
+    {ROLE_VALUE, "layers.{}.attention.query_key_value"},
+    {ROLE_ATTENTION_OUT, "layers.{}.attention.dense"},
+    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm"},
+    {ROLE_UP, "layers.{}.mlp.dense_h_to_4h"},
+    {ROLE_DOWN, "layers.{}.mlp.dense_4h_to_h"},
+    {ROLE_FINAL_NORM, "final_layer_norm"},
+    {ROLE_HEAD, "embed_out"},
     {0},
 };
 

@@ -5,19 +5,19 @@
 #include "models/family.h"
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "layers.{}.self_attn.k_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "layers.{}.self_attn.v_proj", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.o_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "embed_tokens"},
+    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm"},
+    {ROLE_QUERY, "layers.{}.self_attn.q_proj"},
+    {ROLE_KEY, "layers.{}.self_attn.k_proj"},
+    {ROLE_VALUE, "layers.{}.self_attn.v_proj"},
+    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.o_proj"},
+    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm"},
     {ROLE_SINKS, "layers.{}.self_attn.sinks", LAYOUT_BARE},
-    {ROLE_ROUTER, "layers.{}.mlp.router", LAYOUT_OUT_IN},
+    {ROLE_ROUTER, "layers.{}.mlp.router"},
     {ROLE_EXPERT_GATE_UP, "layers.{}.mlp.experts.gate_up_proj", LAYOUT_IN_OUT | LAYOUT_BARE},
     {ROLE_EXPERT_DOWN, "layers.{}.mlp.experts.down_proj", LAYOUT_IN_OUT | LAYOUT_BARE},
-    {ROLE_FINAL_NORM, "norm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_FINAL_NORM, "norm"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 

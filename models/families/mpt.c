@@ -22,18 +22,27 @@ static void read_attention(struct config *c, struct model_spec *spec)
 }
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "wte", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "blocks.{}.norm_1", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "blocks.{}.attn.Wqkv", LAYOUT_OUT_IN},
-    {ROLE_KEY, "blocks.{}.attn.Wqkv", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "blocks.{}.attn.Wqkv", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "blocks.{}.attn.out_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "blocks.{}.norm_2", LAYOUT_OUT_IN},
-    {ROLE_UP, "blocks.{}.ffn.up_proj", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "blocks.{}.ffn.down_proj", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "norm_f", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "wte"},
+    {ROLE_ATTENTION_NORM, "blocks.{}.norm_1"},
+    {ROLE_QUERY, "blocks.{}.attn.Wqkv"},
+    {ROLE_KEY, "blocks.{}.attn.Wqkv"},
+    {ROLE_VALUE, "blocks.{}.attn.Wqkv"},
+    {ROLE_ATTENTION_OUT, "blocks.{}.attn.out_proj"},
+    {ROLE_FFN_NORM, "blocks.{}.norm_2"},
+    {ROLE_UP, "blocks.{}.ffn.up_proj"},
+    {ROLE_DOWN, "blocks.{}.ffn.down_proj"},
+    {ROLE_FINAL_NORM, "norm_f"},
+    {ROLE_HEAD, "lm_head"},
     {0},
+};
+
+static const struct classic_keys keys = {
+    .hidden_size = "d_model",
+    .num_hidden_layers = "n_layers",
+    .num_attention_heads = "n_heads",
+    .max_positions = "max_seq_len",
+    .default_max_positions = 2048,
+    .default_hidden_act = ACT_GELU,
 };
 
 static void configure(struct config *c, struct model_spec *spec)
@@ -41,22 +50,14 @@ static void configure(struct config *c, struct model_spec *spec)
     static const char *const notes[] = {
         "emb_pdrop",       "embedding_fraction", "init_config", "init_device",
         "learned_pos_emb", "norm_type",          "verbose",     NULL};
-    spec->vocab_size = config_size(c, "vocab_size", CONFIG_MAX_SIZE);
-    spec->hidden_size = config_size(c, "d_model", CONFIG_MAX_SIZE);
-    spec->num_hidden_layers = config_size(c, "n_layers", CONFIG_MAX_LAYERS);
-    spec->max_position_embeddings = config_size_or(c, "max_seq_len", CONFIG_MAX_SIZE, 2048);
-    spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
+    family_classic_base(c, spec, &keys);
     spec->positions = POSITIONS_ALIBI;
-    spec->norm = NORM_LAYER;
-    spec->norm_eps = 1e-5f;
-    spec->ffn = FFN_PLAIN;
-    spec->hidden_act = ACT_GELU;
+    spec->biases = 0;
     spec->intermediate_size =
         config_size_or(c, "expansion_ratio", 64, 4) * min_int(spec->hidden_size, 1 << 18);
     config_require_bool(c, "no_bias", true);
-    config_heads(c, spec, "n_heads");
     config_skip(c, notes);
-    if (config_layers(c, spec))
+    if (!c->failed)
         read_attention(c, spec);
 }
 

@@ -19,6 +19,6 @@ const struct family family_olmoe = {
     .model_type = "olmoe",
     .configure = configure,
     .prefix = "model.",
-    .tensors = family_qwen_moe_tensors,
-    .ignored = NULL,
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
 };

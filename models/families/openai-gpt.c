@@ -5,17 +5,17 @@
 #include "models/family.h"
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "tokens_embed", LAYOUT_OUT_IN},
-    {ROLE_POSITIONS, "positions_embed", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "tokens_embed"},
+    {ROLE_POSITIONS, "positions_embed"},
     {ROLE_QUERY, "h.{}.attn.c_attn", LAYOUT_IN_OUT},
     {ROLE_KEY, "h.{}.attn.c_attn", LAYOUT_IN_OUT},
     {ROLE_VALUE, "h.{}.attn.c_attn", LAYOUT_IN_OUT},
     {ROLE_ATTENTION_OUT, "h.{}.attn.c_proj", LAYOUT_IN_OUT},
-    {ROLE_ATTENTION_NORM, "h.{}.ln_1", LAYOUT_OUT_IN},
+    {ROLE_ATTENTION_NORM, "h.{}.ln_1"},
     {ROLE_UP, "h.{}.mlp.c_fc", LAYOUT_IN_OUT},
     {ROLE_DOWN, "h.{}.mlp.c_proj", LAYOUT_IN_OUT},
-    {ROLE_FFN_NORM, "h.{}.ln_2", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_FFN_NORM, "h.{}.ln_2"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 

@@ -6,18 +6,18 @@
 #include "models/family.h"
 
 static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "layers.{}.self_attn.k_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "layers.{}.self_attn.v_proj", LAYOUT_OUT_IN},
-    {ROLE_QUERY_NORM, "layers.{}.self_attn.q_layernorm", LAYOUT_OUT_IN},
-    {ROLE_KEY_NORM, "layers.{}.self_attn.k_layernorm", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.dense", LAYOUT_OUT_IN},
-    {ROLE_UP, "layers.{}.mlp.fc1", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "layers.{}.mlp.fc2", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "final_layernorm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
+    {ROLE_EMBEDDING, "embed_tokens"},
+    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm"},
+    {ROLE_QUERY, "layers.{}.self_attn.q_proj"},
+    {ROLE_KEY, "layers.{}.self_attn.k_proj"},
+    {ROLE_VALUE, "layers.{}.self_attn.v_proj"},
+    {ROLE_QUERY_NORM, "layers.{}.self_attn.q_layernorm"},
+    {ROLE_KEY_NORM, "layers.{}.self_attn.k_layernorm"},
+    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.dense"},
+    {ROLE_UP, "layers.{}.mlp.fc1"},
+    {ROLE_DOWN, "layers.{}.mlp.fc2"},
+    {ROLE_FINAL_NORM, "final_layernorm"},
+    {ROLE_HEAD, "lm_head"},
     {0},
 };
 

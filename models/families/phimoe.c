@@ -23,6 +23,6 @@ const struct family family_phimoe = {
     .model_type = "phimoe",
     .configure = configure,
     .prefix = "model.",
-    .tensors = family_mixtral_tensors,
-    .ignored = NULL,
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
 };

@@ -31,32 +31,6 @@ void family_qwen_moe_base(struct config *c, struct model_spec *spec)
     family_qwen_windows(c, spec);
 }
 
-const struct tensor_entry family_qwen_moe_tensors[] = {
-    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "layers.{}.self_attn.k_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "layers.{}.self_attn.v_proj", LAYOUT_OUT_IN},
-    {ROLE_QUERY_NORM, "layers.{}.self_attn.q_norm", LAYOUT_OUT_IN},
-    {ROLE_KEY_NORM, "layers.{}.self_attn.k_norm", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.o_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm", LAYOUT_OUT_IN},
-    {ROLE_GATE, "layers.{}.mlp.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_UP, "layers.{}.mlp.up_proj", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "layers.{}.mlp.down_proj", LAYOUT_OUT_IN},
-    {ROLE_ROUTER, "layers.{}.mlp.gate", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_GATE, "layers.{}.mlp.experts.{}.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_UP, "layers.{}.mlp.experts.{}.up_proj", LAYOUT_OUT_IN},
-    {ROLE_EXPERT_DOWN, "layers.{}.mlp.experts.{}.down_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_GATE, "layers.{}.mlp.shared_expert.gate_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_UP, "layers.{}.mlp.shared_expert.up_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_DOWN, "layers.{}.mlp.shared_expert.down_proj", LAYOUT_OUT_IN},
-    {ROLE_SHARED_SWITCH, "layers.{}.mlp.shared_expert_gate", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "norm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
-    {0},
-};
-
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_qwen_moe_base(c, spec);
@@ -70,6 +44,6 @@ const struct family family_qwen2_moe = {
     .model_type = "qwen2_moe",
     .configure = configure,
     .prefix = "model.",
-    .tensors = family_qwen_moe_tensors,
-    .ignored = NULL,
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
 };

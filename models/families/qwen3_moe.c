@@ -15,6 +15,6 @@ const struct family family_qwen3_moe = {
     .model_type = "qwen3_moe",
     .configure = configure,
     .prefix = "model.",
-    .tensors = family_qwen_moe_tensors,
-    .ignored = NULL,
+    .tensors = family_llama_tensors,
+    .ignored = family_llama_ignored,
 };

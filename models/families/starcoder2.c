@@ -4,21 +4,6 @@
  */
 #include "models/family.h"
 
-static const struct tensor_entry tensors[] = {
-    {ROLE_EMBEDDING, "embed_tokens", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_NORM, "layers.{}.input_layernorm", LAYOUT_OUT_IN},
-    {ROLE_QUERY, "layers.{}.self_attn.q_proj", LAYOUT_OUT_IN},
-    {ROLE_KEY, "layers.{}.self_attn.k_proj", LAYOUT_OUT_IN},
-    {ROLE_VALUE, "layers.{}.self_attn.v_proj", LAYOUT_OUT_IN},
-    {ROLE_ATTENTION_OUT, "layers.{}.self_attn.o_proj", LAYOUT_OUT_IN},
-    {ROLE_FFN_NORM, "layers.{}.post_attention_layernorm", LAYOUT_OUT_IN},
-    {ROLE_UP, "layers.{}.mlp.c_fc", LAYOUT_OUT_IN},
-    {ROLE_DOWN, "layers.{}.mlp.c_proj", LAYOUT_OUT_IN},
-    {ROLE_FINAL_NORM, "norm", LAYOUT_OUT_IN},
-    {ROLE_HEAD, "lm_head", LAYOUT_OUT_IN},
-    {0},
-};
-
 static void configure(struct config *c, struct model_spec *spec)
 {
     static const char *const notes[] = {"activation_function", "mlp_type", "norm_type",
@@ -38,6 +23,6 @@ const struct family family_starcoder2 = {
     .model_type = "starcoder2",
     .configure = configure,
     .prefix = "model.",
-    .tensors = tensors,
+    .tensors = family_llama_tensors,
     .ignored = family_llama_ignored,
 };

@@ -193,21 +193,21 @@ static void check_same(const float *found, const float *expected, size_t n, cons
         fail_msg("%s: %d threads, %s", level, n_threads, what);
 }
 
-/* One thread and one piece is the measure for 2 and 3 threads and for pieces of 1, 3 and 7. */
+/* One thread and one piece is the measure for other numbers of threads and sizes of pieces. */
 static void check_pieces(const struct opened *o, const struct golden_ids *ids, const char *level)
 {
+    static const struct {
+        int n_threads, piece;
+    } cases[] = {{1, 7}, {2, 1}, {2, GOLDEN_MAX_IDS}, {3, 3}};
     const size_t n = (size_t)ids->n * n_vocab(o);
     struct compute *const one = open_compute(1, level);
     float *const expected = score(o, one, ids, ids->n);
     compute_close(one);
-    for (int n_threads = 1; n_threads <= 3; n_threads++) {
-        struct compute *const c = open_compute(n_threads, level);
-        static const int pieces[] = {1, 3, 7, GOLDEN_MAX_IDS};
-        for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
-            float *const found = score(o, c, ids, pieces[i]);
-            check_same(found, expected, n, level, "in pieces", n_threads);
-            free(found);
-        }
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct compute *const c = open_compute(cases[i].n_threads, level);
+        float *const found = score(o, c, ids, cases[i].piece);
+        check_same(found, expected, n, level, "in pieces", cases[i].n_threads);
+        free(found);
         compute_close(c);
     }
     free(expected);

@@ -87,7 +87,7 @@ static bool reserve(struct loader *l)
 static bool look_up(struct loader *l, const struct named_merge *m)
 {
     const struct vocab *v = &l->t->vocab;
-    const char *left = l->text.data + m->at;
+    const char *left = l->text.data + m->at; /* there even where all pieces are empty */
     const char *right = left + m->n_left;
     struct bpe_merge found = {
         .left = vocab_find_hashed(v, m->hash_left, left, m->n_left),
@@ -133,7 +133,8 @@ static bool put_piece(struct loader *l, struct bytes piece, size_t *n, uint64_t 
     *n = piece.size;
     *hash = hash_bytes((const char *)piece.data, piece.size);
     vocab_prefetch_slot(&l->t->vocab, *hash);
-    return text_put(&l->text, (const char *)piece.data, piece.size, &none, 0, 0) ||
+    return (text_reserve(&l->text, piece.size + 1) &&
+            text_put(&l->text, (const char *)piece.data, piece.size, &none, 0, 0)) ||
            err_no_memory(l->e);
 }
 

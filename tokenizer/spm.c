@@ -81,7 +81,9 @@ static bool next_field(struct message *m, struct field *f)
 
 static struct message open_message(struct bytes b)
 {
-    return (struct message){.at = b.data, .end = b.data + b.size};
+    /* A field that is no string of bytes has none. */
+    return b.data ? (struct message){.at = b.data, .end = b.data + b.size}
+                  : (struct message){.failed = true};
 }
 
 /* ---- SentencePiece --------------------------------------------------------------------------- */
@@ -209,7 +211,7 @@ static bool read_model(struct sp_model *sp, struct bytes file, struct err *e)
     }
     if (!good || m.failed || sp->n == 0) {
         return err_set(e, ERR_LOAD, "not a SentencePiece model, or cut off, at byte %zu of %zu",
-                       (size_t)(m.at - file.data), file.size);
+                       m.at ? (size_t)(m.at - file.data) : 0, file.size);
     }
     if (sp->whitespace_suffix) {
         return err_set(e, ERR_LOAD, "treat_whitespace_as_suffix is not supported");

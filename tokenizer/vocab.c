@@ -54,7 +54,7 @@ static struct vocab_slot *slot_of(const struct vocab *v, uint32_t hash, const ch
             return s;
         }
         const struct bytes *piece = &v->piece[s->id];
-        if (s->hash == hash && piece->size == n && memcmp(piece->data, text, n) == 0) {
+        if (s->hash == hash && piece->size == n && (n == 0 || memcmp(piece->data, text, n) == 0)) {
             return s;
         }
     }
@@ -88,7 +88,7 @@ void vocab_prefetch_piece(const struct vocab *v, uint64_t hash)
 bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n)
 {
     return id >= 0 && id < v->n_ids && v->piece[id].data && v->piece[id].size == n &&
-           memcmp(v->piece[id].data, text, n) == 0;
+           (n == 0 || memcmp(v->piece[id].data, text, n) == 0);
 }
 
 /* Keeps the table at most half full. */

@@ -26,6 +26,11 @@
  * DTYPE_BF16. */
 enum { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, N_WEIGHT_TYPES };
 
+/* Codes of quantised weights. E4M3 is OCP 8-bit floating point as in "FP8 Formats for Deep
+ * Learning" (bias 7, no infinities, NaN 0x7f and 0xff), E2M1 the 4-bit one of OCP Microscaling.
+ * The 4-bit codes lie two to a byte, the lower half first. */
+enum { CODE_F8_E4M3, CODE_I8, CODE_U8, CODE_U4, CODE_F4_E2M1, N_CODE_TYPES };
+
 /*
  * y[i, r] = (add ? y[i, r] : 0) + scale * (sum over k of x[i, k] * w(r, k) + (bias ? bias[r] : 0))
  * for i in [0, n_x) and r in [0, n_w). The kernel may be handed any window of rows r.
@@ -57,6 +62,11 @@ struct kernels {
 
     /* EXACT. n stored weights -> f32. */
     void (*to_f32[N_WEIGHT_TYPES])(float *out, const void *in, size_t n);
+
+    /* EXACT. n codes -> f32: out[k] = (code(k) - zeros[k / group]) * scales[k / group], where zeros
+     * NULL means 0; both steps in f32. group is even for 4-bit codes. */
+    void (*decode[N_CODE_TYPES])(float *out, const void *in, size_t n, size_t group,
+                                 const float *scales, const float *zeros);
 
     /* ORDER. RMSNorm, Zhang and Sennrich 2019: out = x / sqrt(mean(x^2) + eps) * weight. In both
      * norms out may be x, and n is at least 1. */

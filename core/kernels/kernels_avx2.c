@@ -13,6 +13,7 @@
 enum { V_LANES = 8, ROWS_X = 3, COLS_X = 4, COLS_V = 3 };
 
 typedef __m256 vf;
+typedef int32_t vi __attribute__((vector_size(32)));
 
 static inline vf v_set(float x)
 {
@@ -97,6 +98,29 @@ static inline vf v_load_bf16_part(const void *p, size_t n)
 static inline void v_store_part(float *p, vf x, size_t n)
 {
     _mm256_maskstore_ps(p, first_lanes(n), x);
+}
+
+static inline vi v_load_u8(const void *p)
+{
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64(p));
+}
+
+static inline vi v_load_i8(const void *p)
+{
+    return (vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64(p));
+}
+
+static inline vi v_load_u4(const void *p)
+{
+    int32_t word;
+    memcpy(&word, p, sizeof word);
+    const __m256i shift = _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28);
+    return (vi)_mm256_srlv_epi32(_mm256_set1_epi32(word), shift) & 15;
+}
+
+static inline vf v_pick8(const float *table, vi i)
+{
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)i);
 }
 
 static inline vf v_first(vf a, size_t n, vf b)

@@ -13,6 +13,7 @@
 enum { V_LANES = 16, ROWS_X = 6, COLS_X = 6, COLS_V = 4 };
 
 typedef __m512 vf;
+typedef int32_t vi __attribute__((vector_size(64)));
 
 static inline vf v_set(float x)
 {
@@ -68,6 +69,32 @@ static inline void v_store(float *p, vf x)
 static inline void v_store_part(float *p, vf x, size_t n)
 {
     _mm512_mask_storeu_ps(p, first_lanes(n), x);
+}
+
+static inline vi v_load_u8(const void *p)
+{
+    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p));
+}
+
+static inline vi v_load_i8(const void *p)
+{
+    return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128(p));
+}
+
+/* The first word in 8 lanes, the second in the others. */
+static inline vi v_load_u4(const void *p)
+{
+    const __m512i word = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+    const __m512i shift =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+    const __m512i two = _mm512_castsi128_si512(_mm_loadl_epi64(p));
+    return (vi)_mm512_srlv_epi32(_mm512_permutexvar_epi32(word, two), shift) & 15;
+}
+
+static inline vf v_pick8(const float *table, vi i)
+{
+    const __m512 twice = _mm512_broadcast_f32x8(_mm256_loadu_ps(table));
+    return _mm512_permutexvar_ps((__m512i)i, twice);
 }
 
 static inline vf v_first(vf a, size_t n, vf b)

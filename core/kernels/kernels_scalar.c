@@ -112,6 +112,63 @@ static void bf16_to_f32_array(float *out, const void *in, size_t n)
         out[i] = weight_at(WEIGHT_BF16, in, i);
 }
 
+/* Values of E2M1 without their sign. */
+static const float f4_values[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+
+/* Four bits of exponent, bias 7, three of mantissa; an exponent of zero means subnormal. */
+static float f8_e4m3_to_f32(unsigned char code)
+{
+    const uint32_t sign = (uint32_t)(code & 0x80) << 24;
+    const uint32_t exponent = (code >> 3) & 15;
+    const uint32_t mantissa = code & 7;
+    if ((code & 0x7f) == 0x7f)
+        return from_bits(sign | 0x7fc00000);
+    if (exponent == 0)
+        return sign ? -((float)mantissa * 0x1p-9f) : (float)mantissa * 0x1p-9f;
+    return from_bits(sign | (exponent + (127 - 7)) << 23 | mantissa << 20);
+}
+
+/* Code number k. */
+static inline float code_at(int type, const unsigned char *in, size_t k)
+{
+    const unsigned char half =
+        (in[type == CODE_U4 || type == CODE_F4_E2M1 ? k / 2 : k] >> (k % 2 == 0 ? 0 : 4)) & 15;
+    switch (type) {
+    case CODE_F8_E4M3:
+        return f8_e4m3_to_f32(in[k]);
+    case CODE_I8:
+        return (float)(int8_t)in[k];
+    case CODE_U8:
+        return (float)in[k];
+    case CODE_U4:
+        return (float)half;
+    default:
+        return half & 8 ? -f4_values[half & 7] : f4_values[half];
+    }
+}
+
+static inline void decode(float *out, int type, const void *in, size_t n, size_t group,
+                          const float *scales, const float *zeros)
+{
+    for (size_t k = 0; k < n; k++) {
+        const float zero = zeros ? zeros[k / group] : 0;
+        out[k] = (code_at(type, in, k) - zero) * scales[k / group];
+    }
+}
+
+#define DECODE(suffix, type)                                                                       \
+    static void decode_##suffix(float *out, const void *in, size_t n, size_t group,                \
+                                const float *scales, const float *zeros)                           \
+    {                                                                                              \
+        decode(out, type, in, n, group, scales, zeros);                                            \
+    }
+
+DECODE(f8_e4m3, CODE_F8_E4M3)
+DECODE(i8, CODE_I8)
+DECODE(u8, CODE_U8)
+DECODE(u4, CODE_U4)
+DECODE(f4_e2m1, CODE_F4_E2M1)
+
 static void norm_rms(float *out, const float *x, const float *weight, size_t n, float eps)
 {
     double sum = 0;
@@ -239,6 +296,11 @@ void kernels_scalar_fill(struct kernels *k)
         .to_f32 = {[WEIGHT_F32] = f32_to_f32,
                    [WEIGHT_F16] = f16_to_f32_array,
                    [WEIGHT_BF16] = bf16_to_f32_array},
+        .decode = {[CODE_F8_E4M3] = decode_f8_e4m3,
+                   [CODE_I8] = decode_i8,
+                   [CODE_U8] = decode_u8,
+                   [CODE_U4] = decode_u4,
+                   [CODE_F4_E2M1] = decode_f4_e2m1},
         .norm_rms = norm_rms,
         .norm_layer = norm_layer,
         .silu = silu,

@@ -158,6 +158,18 @@ static void bench_to_f32(const struct bench *b, void (*f)(float *, const void *,
     bench_line(b, "", seconds, BENCH_ELEMENTS, (type == WEIGHT_F32 ? 4. : 2.) * BENCH_ELEMENTS);
 }
 
+/* Groups of 32, the smallest in use. */
+static void bench_decode(const struct bench *b,
+                         void (*f)(float *, const void *, size_t, size_t, const float *,
+                                   const float *),
+                         bool half)
+{
+    enum { GROUP = 32 };
+    double seconds;
+    BENCH_BEST(seconds, f(b->y, b->w, BENCH_ELEMENTS, GROUP, b->x, b->x));
+    bench_line(b, "groups of 32", seconds, 2. * BENCH_ELEMENTS, BENCH_ELEMENTS / (half ? 2. : 1.));
+}
+
 /* The result is the next call's input: an element costs the same whatever its value. */
 static void bench_elements(const struct bench *b, void (*f)(float *, size_t))
 {

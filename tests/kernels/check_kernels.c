@@ -219,6 +219,8 @@ struct slot {
 
 typedef void linear_fn(const struct linear_args *a);
 typedef void convert_fn(float *out, const void *in, size_t n);
+typedef void decode_fn(float *out, const void *in, size_t n, size_t group, const float *scales,
+                       const float *zeros);
 typedef void one_fn(float *x, size_t n);
 typedef void two_fn(float *y, const float *x, size_t n);
 
@@ -445,6 +447,36 @@ static void check_to_f32(const struct slot *slot, const struct kernels *k)
                          bits_of(expected[i]), parameters, seed);
         areas_check();
         done += n;
+    }
+}
+
+/* Every code with scales of every size, in groups of any size, the last one cut short. */
+static void check_decode(const struct slot *slot, const struct kernels *k)
+{
+    const bool half = slot->type == CODE_U4 || slot->type == CODE_F4_E2M1;
+    decode_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(3000), group = (1 + random_size(200)) * (half ? 2 : 1);
+        const size_t n_groups = (n + group - 1) / group, n_bytes = half ? (n + 1) / 2 : n;
+        const enum kind kind = random_below(N_KINDS);
+        unsigned char *in = area_place(0, n_bytes, 1);
+        float *scales = area_floats(1, n_groups), *zeros = area_floats(2, n_groups);
+        float *out = area_floats(3, n), *expected = area_floats(4, n);
+        for (size_t i = 0; i < n_bytes; i++)
+            in[i] = (unsigned char)random_bits();
+        random_floats(scales, n_groups, kind);
+        for (size_t i = 0; i < n_groups; i++)
+            zeros[i] = (float)random_below(300) - 20;
+        if (random_below(2))
+            zeros = NULL;
+        snprintf(parameters, sizeof parameters, "%s %s n %zu group %zu kind %d%s", k->level,
+                 slot->name, n, group, (int)kind, zeros ? " zeros" : "");
+        f(out, in, n, group, scales, zeros);
+        truth(expected, in, n, group, scales, zeros);
+        expect_same(out, expected, n, "differs from the definition");
+        areas_check();
     }
 }
 
@@ -688,6 +720,13 @@ static void speed_to_f32(const struct slot *slot, const struct bench *b)
     bench_to_f32(b, f, slot->type);
 }
 
+static void speed_decode(const struct slot *slot, const struct bench *b)
+{
+    decode_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_decode(b, f, slot->type == CODE_U4 || slot->type == CODE_F4_E2M1);
+}
+
 static void speed_one_operand(const struct slot *slot, const struct bench *b)
 {
     one_fn *f;
@@ -730,6 +769,11 @@ static void speed_norm(const struct slot *slot, const struct bench *b)
         .name = "to_f32 " suffix, .offset = offsetof(struct kernels, to_f32[type_]),               \
         .check = check_to_f32, .bench = speed_to_f32, .type = type_                                \
     }
+#define DECODE(suffix, type_)                                                                      \
+    {                                                                                              \
+        .name = "decode " suffix, .offset = offsetof(struct kernels, decode[type_]),               \
+        .check = check_decode, .bench = speed_decode, .type = type_                                \
+    }
 #define SLOT(field, check_, bench_)                                                                \
     {                                                                                              \
         .name = #field, .offset = offsetof(struct kernels, field), .check = check_,                \
@@ -746,6 +790,11 @@ static const struct slot slots[] = {
     TO_F32("f32", WEIGHT_F32),
     TO_F32("f16", WEIGHT_F16),
     TO_F32("bf16", WEIGHT_BF16),
+    DECODE("f8_e4m3", CODE_F8_E4M3),
+    DECODE("i8", CODE_I8),
+    DECODE("u8", CODE_U8),
+    DECODE("u4", CODE_U4),
+    DECODE("f4_e2m1", CODE_F4_E2M1),
     SLOT(norm_rms, check_norm, speed_norm),
     SLOT(norm_layer, check_norm, speed_norm),
     SLOT(silu, check_one_operand, speed_one_operand),
@@ -822,6 +871,32 @@ static void test_known_conversions(void **state)
     assert_int_equal(bits_of(out[1]), 0xffc00000);
 }
 
+/* The largest, the smallest, subnormal and signed codes, from the formats' own tables. */
+static void test_known_codes(void **state)
+{
+    (void)state;
+    const unsigned char f8[] = {0x38, 0x7e, 0x08, 0x07, 0x01, 0x81, 0xfe, 0x80};
+    const double f8_values[] = {1, 448, 0x1p-6, 7 * 0x1p-9, 0x1p-9, -0x1p-9, -448, -0.0};
+    float out[16];
+    scalar->decode[CODE_F8_E4M3](out, f8, 8, 8, (const float[]){1}, NULL);
+    expect_values(out, f8_values, 8);
+    assert_true(signbit(out[7]));
+    scalar->decode[CODE_F8_E4M3](out, "\x7f\xff", 2, 2, (const float[]){1}, NULL);
+    assert_true(isnan(out[0]) && isnan(out[1]));
+
+    const unsigned char halves[] = {0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe};
+    const double f4_values[] = {0, 1, 2, 3, 4, 6, 8, 12, -0.0, -1, -2, -3, -4, -6, -8, -12};
+    scalar->decode[CODE_F4_E2M1](out, halves, 16, 16, (const float[]){2}, NULL);
+    expect_values(out, f4_values, 16);
+    const double u4[] = {-8, -7, -6, -5, -4, -3, -2, -1, 14, 16, 18, 20, 22, 24, 26, 28};
+    scalar->decode[CODE_U4](out, halves, 16, 8, (const float[]){1, 2}, (const float[]){8, 1});
+    expect_values(out, u4, 16);
+    scalar->decode[CODE_I8](out, halves, 8, 8, (const float[]){1}, NULL);
+    expect_values(out, (const double[]){16, 50, 84, 118, -104, -70, -36, -2}, 8);
+    scalar->decode[CODE_U8](out, halves, 8, 8, (const float[]){1}, (const float[]){128});
+    expect_values(out, (const double[]){-112, -78, -44, -10, 24, 58, 92, 126}, 8);
+}
+
 static void test_known_linear(void **state)
 {
     (void)state;
@@ -885,13 +960,12 @@ static void test_known_functions(void **state)
 
 static int check_all(void)
 {
-    enum { MAX_JOBS = 16 * N_SLOTS };
+    enum { MAX_JOBS = 16 * N_SLOTS, N_KNOWN = 5 };
     static struct job jobs[MAX_JOBS];
     static char names[MAX_JOBS][48];
-    static struct CMUnitTest tests[4 + MAX_JOBS] = {
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_known_conversions),
-        cmocka_unit_test(test_known_linear),
+    static struct CMUnitTest tests[N_KNOWN + MAX_JOBS] = {
+        cmocka_unit_test(test_table),           cmocka_unit_test(test_known_conversions),
+        cmocka_unit_test(test_known_codes),     cmocka_unit_test(test_known_linear),
         cmocka_unit_test(test_known_functions),
     };
     size_t n = 0;
@@ -902,11 +976,11 @@ static int check_all(void)
         for (size_t i = 0; k && i < N_SLOTS && n < MAX_JOBS; i++, n++) {
             snprintf(names[n], sizeof names[n], "%s %s", *level, slots[i].name);
             jobs[n] = (struct job){&slots[i], k};
-            tests[4 + n] = (struct CMUnitTest){names[n], test_slot, NULL, NULL, &jobs[n]};
+            tests[N_KNOWN + n] = (struct CMUnitTest){names[n], test_slot, NULL, NULL, &jobs[n]};
         }
     }
     areas_map();
-    return _cmocka_run_group_tests("kernels", tests, 4 + n, NULL, NULL);
+    return _cmocka_run_group_tests("kernels", tests, N_KNOWN + n, NULL, NULL);
 }
 
 static int bench_all(void)

@@ -21,7 +21,8 @@ struct binder {
     struct weights *weights;
     struct bind_totals *totals;
     const char
-        *nest;     /* in front of everything where a multimodal checkpoint holds the text model */
+        *nest; /* in front of everything where a multimodal checkpoint holds the text model */
+    const struct quant_config *quant;
     bool *claimed; /* [n_tensors] */
     struct err *e;
 };
@@ -230,6 +231,7 @@ static bool bind_norm(struct binder *b, const struct tensor_entry *entry, struct
 /* A matrix that n_entries roles share, as it is stored. */
 struct fused {
     const struct tensor *tensor;
+    const struct quant *quant; /* in the place of tensor, where it is stored quantised */
     size_t first;      /* where it begins in the tensor: experts may lie one behind the other */
     const float *bias; /* [n_all] or NULL */
     int n_all;         /* outputs of all roles together */
@@ -258,14 +260,19 @@ static struct linear *bind_part(struct binder *b, const struct tensor_entry *ent
 {
     struct linear *const l = roles_target(b->weights, entry->role, at.layer, at.inner);
     roles_shape(b->spec, entry->role, &l->n_out, &l->n_in);
-    l->dtype = f->tensor->dtype;
-    l->transposed = (entry->layout & LAYOUT_IN_OUT) != 0;
-    l->stride = (size_t)(l->transposed ? f->n_all : l->n_in);
     l->scale = roles_scale(b->spec, entry->role);
     l->block = l->n_out / f->n_groups;
     l->block_stride = f->n_all / f->n_groups;
-    const size_t skip = f->first + (size_t)first * (l->transposed ? 1 : l->stride);
-    l->w = (const unsigned char *)f->tensor->data + skip * dtype_size(l->dtype);
+    if (f->quant) {
+        l->quant = f->quant;
+        l->quant_first = f->first + (size_t)first;
+    } else {
+        l->dtype = f->tensor->dtype;
+        l->transposed = (entry->layout & LAYOUT_IN_OUT) != 0;
+        l->stride = (size_t)(l->transposed ? f->n_all : l->n_in);
+        const size_t skip = f->first + (size_t)first * (l->transposed ? 1 : l->stride);
+        l->w = (const unsigned char *)f->tensor->data + skip * dtype_size(l->dtype);
+    }
     l->bias = part_bias(b, f, l, first);
     return l->bias || !f->bias ? l : NULL;
 }
@@ -284,12 +291,61 @@ static const float *fused_bias(struct binder *b, const struct tensor_entry *entr
     return bias;
 }
 
+/* The bias where the spec asks for one, or where a quantiser has left one (of zeros, as a rule). */
+static bool find_bias(struct binder *b, const struct tensor_entry *entry, struct numbers at,
+                      bool together, struct fused *f)
+{
+    if (!roles_has_bias(b->spec, entry->role) &&
+        !(f->quant && look_up(b, entry->stem, at, ".bias")))
+        return true;
+    f->bias = fused_bias(b, entry, at, f, together);
+    return f->bias != NULL;
+}
+
 /* Some savers keep a tied pair under the name of the head. */
 static const struct tensor *find_embedding(struct binder *b, const char *stem, const char *suffix)
 {
     const struct numbers at = {0, 0};
     const struct tensor *const t = find(b, stem, at, suffix);
     return t || !b->spec->tie_word_embeddings ? t : find(b, head_stem(b), at, suffix);
+}
+
+/* The part of a quantised matrix behind that suffix; NULL where the format or the checkpoint has
+ * none. */
+static const struct tensor *find_part(struct binder *b, const struct tensor_entry *entry,
+                                      struct numbers at, const char *suffix)
+{
+    return suffix ? find(b, entry->stem, at, suffix) : NULL;
+}
+
+/* True where the matrix is stored quantised: its scales are there. *quant stays NULL after a
+ * failure. */
+static bool find_quant(struct binder *b, const struct tensor_entry *entry, struct numbers at,
+                       bool together, struct fused *f, const struct quant **quant)
+{
+    const struct quant_suffixes *const s = &b->quant->suffixes;
+    struct quant_parts parts = {0};
+    if (!b->quant->is_set)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(s->scales) && !parts.scales; i++)
+        parts.scales = find_part(b, entry, at, s->scales[i]);
+    if (!parts.scales)
+        return false;
+    parts.codes = find_part(b, entry, at, s->codes);
+    parts.zeros = find_part(b, entry, at, s->zeros);
+    parts.g_idx = find_part(b, entry, at, s->g_idx);
+    parts.shape = find_part(b, entry, at, s->shape);
+    const size_t n_matrices = together ? (size_t)b->spec->moe.num_experts : 1;
+    struct quant *const q = arena_alloc(b->arena, sizeof *q);
+    if (!q)
+        err_no_memory(b->e);
+    else if (!parts.codes)
+        err_set(b->e, ERR_LOAD, "the tensor \"%s\" scales a matrix that is not there",
+                parts.scales->name);
+    else if (quant_init(q, &b->quant->format, &parts, n_matrices * (size_t)f->n_all,
+                        (size_t)f->n_in, b->e))
+        *quant = q;
+    return true;
 }
 
 static bool find_fused(struct binder *b, const struct tensor_entry *entry, struct numbers at,
@@ -301,6 +357,10 @@ static bool find_fused(struct binder *b, const struct tensor_entry *entry, struc
     const int64_t whole[] = {b->spec->moe.num_experts, transposed ? f->n_in : f->n_all,
                              transposed ? f->n_all : f->n_in};
     const int64_t *const shape = together ? whole : whole + 1;
+    if (find_quant(b, entry, at, together, f, &f->quant)) {
+        f->first = together ? (size_t)at.inner * (size_t)f->n_all : 0;
+        return f->quant && find_bias(b, entry, at, together, f);
+    }
     f->tensor = entry->role == ROLE_EMBEDDING ? find_embedding(b, entry->stem, suffix)
                                               : find(b, entry->stem, at, suffix);
     if (!f->tensor)
@@ -309,10 +369,7 @@ static bool find_fused(struct binder *b, const struct tensor_entry *entry, struc
         return false;
     if (together)
         f->first = (size_t)at.inner * (size_t)f->n_all * (size_t)f->n_in;
-    if (!roles_has_bias(b->spec, entry->role))
-        return true;
-    f->bias = fused_bias(b, entry, at, f, together);
-    return f->bias != NULL;
+    return find_bias(b, entry, at, together, f);
 }
 
 static bool bind_matrix(struct binder *b, const struct tensor_entry *entries, int n_entries,
@@ -351,15 +408,22 @@ static bool bind_tied_head(struct binder *b, const struct tensor_entry *entry)
 
 /* ---- the table ---- */
 
+/* True where the line's matrix is in the checkpoint, plain or quantised. */
+static bool is_there(const struct binder *b, const char *stem, struct numbers at)
+{
+    return look_up(b, stem, at, ".weight") ||
+           (b->quant->is_set && look_up(b, stem, at, b->quant->suffixes.codes));
+}
+
 /* True where the tensor is not there and another line of the table has one for the same role that
  * is. */
 static bool has_other_name(const struct binder *b, const struct tensor_entry *entry,
                            struct numbers at)
 {
-    if (look_up(b, entry->stem, at, ".weight"))
+    if (is_there(b, entry->stem, at))
         return false;
     for (const struct tensor_entry *other = b->family->tensors; other->stem; other++)
-        if (other != entry && other->role == entry->role && look_up(b, other->stem, at, ".weight"))
+        if (other != entry && other->role == entry->role && is_there(b, other->stem, at))
             return true;
     return false;
 }
@@ -491,7 +555,7 @@ static bool is_ignored(const struct binder *b, const char *name)
     if (strncmp(name, b->nest, n_nest) != 0)
         return true; /* the parts of a multimodal model that are not text */
     name += n_nest;
-    if (is_nextn(b, name))
+    if (is_nextn(b, name) || (b->quant->is_set && quant_config_ignores(name)))
         return true;
     if (b->spec->tie_word_embeddings && is_named(b, name, head_stem(b), ".weight"))
         return true; /* a copy of the embedding, which is the one that counts */
@@ -516,11 +580,13 @@ static bool check_leftovers(const struct binder *b)
 }
 
 bool bind_weights(const struct family *family, const char *nest, const struct model_spec *spec,
-                  const struct checkpoint *checkpoint, struct arena *arena, struct weights *weights,
-                  struct bind_totals *totals, struct err *e)
+                  const struct quant_config *quant, const struct checkpoint *checkpoint,
+                  struct arena *arena, struct weights *weights, struct bind_totals *totals,
+                  struct err *e)
 {
     struct binder b = {.family = family,
                        .nest = nest,
+                       .quant = quant,
                        .spec = spec,
                        .checkpoint = checkpoint,
                        .arena = arena,

@@ -8,6 +8,7 @@
 #include "core/arena.h"
 #include "core/checkpoint.h"
 #include "models/family.h"
+#include "models/quant_config.h"
 
 /* What was bound, for the card. */
 struct bind_totals {
@@ -19,7 +20,8 @@ struct bind_totals {
  * Fills in *weights, whose matrices view into the checkpoint; small vectors and the table of layers
  * come from the arena. ERR_LOAD with the tensor's name, and both shapes where they disagree. */
 bool bind_weights(const struct family *family, const char *nest, const struct model_spec *spec,
-                  const struct checkpoint *checkpoint, struct arena *arena, struct weights *weights,
-                  struct bind_totals *totals, struct err *e);
+                  const struct quant_config *quant, const struct checkpoint *checkpoint,
+                  struct arena *arena, struct weights *weights, struct bind_totals *totals,
+                  struct err *e);
 
 #endif

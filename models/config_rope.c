@@ -7,14 +7,15 @@
 #include <math.h>
 #include <string.h>
 
-/* original_max_position_embeddings beside the type, or (phi3) at the top of the config. */
+/* original_max_position_embeddings beside the type, or (phi3) at the top of the config, which
+ * counts more. */
 static int original_length(struct config *c, const struct json *scaling, int fallback)
 {
     const char *const key = "original_max_position_embeddings";
     const struct json *const top = config_any(c, key);
     const struct json *j = json_get(scaling, key);
     int64_t n = fallback;
-    if (json_type(j) == JSON_NULL)
+    if (top)
         j = top;
     if (json_type(j) != JSON_NULL && !json_integer(j, 1, CONFIG_MAX_SIZE, &n))
         config_fail(c, "rope: \"%s\" must be a whole number above zero", key);
@@ -174,6 +175,8 @@ struct rope config_rope_from(struct config *c, const struct model_spec *spec,
         .beta_slow = rope_number(c, scaling, "beta_slow", 1),
         .truncate = json_bool(json_get(scaling, "truncate"), true),
     };
+    if (r.type == ROPE_DYNAMIC) /* transformers asks no other key */
+        r.original_max_position_embeddings = spec->max_position_embeddings;
     if (r.type == ROPE_LLAMA3 && r.high_freq_factor <= r.low_freq_factor)
         config_fail(c, "rope: \"high_freq_factor\" must be above \"low_freq_factor\"");
     if (r.type == ROPE_LONGROPE)

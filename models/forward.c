@@ -85,7 +85,7 @@ static void embed(struct worker *w, const struct pass *p)
 {
     const struct linear *const project_in = &p->weights->project_in;
     const size_t hidden = (size_t)p->spec->hidden_size;
-    if (project_in->w) {
+    if (project_in->n_out) {
         look_up(w, p, p->embedded);
         worker_sync(w);
         linear_apply(w, project_in, p->embedded, (size_t)p->spec->embedding_size, (size_t)p->n,
@@ -141,7 +141,7 @@ static void head(struct worker *w, const struct pass *p)
     }
     if (p->spec->head_transform)
         rows = transform(w, p, rows);
-    if (weights->project_out.w) {
+    if (weights->project_out.n_out) {
         width = (size_t)p->spec->embedding_size;
         linear_apply(w, &weights->project_out, rows, hidden, n_rows, p->embedded, width,
                      LINEAR_SET);

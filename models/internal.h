@@ -13,6 +13,7 @@ struct model {
     const struct family *family;
     bool is_nested; /* the text model of a multimodal checkpoint */
     struct model_spec spec;
+    struct quant_config quant;
     struct weights weights;
     struct generation_config generation;
     struct model_info info;

@@ -15,7 +15,10 @@ static struct linear head_part(const struct linear *kv_b, const struct mla_spec 
 {
     const size_t row = head * (size_t)(mla->qk_nope_head_dim + mla->v_head_dim) + (size_t)first;
     struct linear part = *kv_b;
-    part.w = (const unsigned char *)kv_b->w + row * kv_b->stride * dtype_size(kv_b->dtype);
+    if (kv_b->quant)
+        part.quant_first += row;
+    else
+        part.w = (const unsigned char *)kv_b->w + row * kv_b->stride * dtype_size(kv_b->dtype);
     part.n_out = transposed ? kv_b->n_in : n;
     part.n_in = transposed ? n : kv_b->n_in;
     part.transposed = transposed;

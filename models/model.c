@@ -81,6 +81,10 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
     m->family->configure(&c, &m->spec);
     if (!m->spec.embedding_size)
         m->spec.embedding_size = m->spec.hidden_size;
+    const struct json *quant = config_any(&c, "quantization_config");
+    if (!quant)
+        quant = json_get(root, "quantization_config"); /* multimodal: beside the text model's */
+    quant_config_read(&c, quant, &m->quant);
     config_check_unread(&c, m->family->model_type);
     return !c.failed;
 }
@@ -131,8 +135,8 @@ static bool load(struct model *m, struct checkpoint *checkpoint, const struct so
     return (configure(m, s->config, e) || err_prefix(e, "config.json")) &&
            generation_config_read(s->generation, s->config, &m->arena, &m->generation, e) &&
            checkpoint_load_tensors(checkpoint, e) &&
-           bind_weights(m->family, find_nest(m, checkpoint), &m->spec, checkpoint, &m->arena,
-                        &m->weights, &totals, e) &&
+           bind_weights(m->family, find_nest(m, checkpoint), &m->spec, &m->quant, checkpoint,
+                        &m->arena, &m->weights, &totals, e) &&
            describe(m, &totals, e);
 }
 

@@ -17,9 +17,12 @@ static void configure(struct config *c, struct model_spec *spec)
     config_skip(c, skipped);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
     spec->embedding_scale = (float)config_positive_or(c, "scale_emb", 1);
-    const double depth = config_positive_or(c, "scale_depth", 1);
-    spec->residual_multiplier = (float)(depth / sqrt(spec->num_hidden_layers));
-    const double base = config_positive_or(c, "dim_model_base", 1);
+    const double neutral = sqrt(spec->num_hidden_layers); /* what null says in transformers 5 */
+    const double depth =
+        config_positive_or(c, "scale_depth", json_get(c->root, "scale_depth") ? neutral : 1);
+    spec->residual_multiplier = (float)(depth / neutral);
+    const double base = config_positive_or(
+        c, "dim_model_base", json_get(c->root, "dim_model_base") ? spec->hidden_size : 1);
     spec->logit_scale = (float)(base / spec->hidden_size);
     spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
 }

@@ -371,11 +371,14 @@ static bool skip_string(struct json_scan *s)
 /* Brackets are counted, not matched: who reads the text of the value afterwards finds the rest. */
 bool json_scan_skip(struct json_scan *s, struct bytes *text)
 {
-    char c = s->failed ? '\0' : peek(s);
+    if (s->failed) {
+        return false;
+    }
+    skip_space(s);
     size_t begin = s->at;
     int depth = 0;
     do {
-        c = peek(s);
+        char c = peek(s);
         double number;
         bool good = true;
         if (c == '{' || c == '[') {

@@ -31,20 +31,28 @@ static void apply_block(const struct kernels *kernels, const struct linear *l, c
     const size_t block = (size_t)l->block;
     const size_t row = begin / block * (size_t)l->block_stride + begin % block;
     const size_t first = l->transposed ? row : row * l->stride;
-    const struct linear_args args = {
+    struct linear_args args = {
         .y = y + begin,
         .y_stride = y_stride,
         .x = x,
         .x_stride = x_stride,
         .n_x = n,
-        .w = (const unsigned char *)l->w + first * dtype_size(l->dtype),
-        .w_stride = l->stride,
         .n_w = end - begin,
         .n_k = (size_t)l->n_in,
         .bias = l->bias ? l->bias + begin : NULL,
         .scale = l->scale,
         .add = store == LINEAR_ADD,
     };
+    if (l->quant && l->transposed) {
+        quant_apply_transposed(kernels, l->quant, l->quant_first, row, &args);
+        return;
+    }
+    if (l->quant) {
+        quant_apply(kernels, l->quant, l->quant_first + row, &args);
+        return;
+    }
+    args.w = (const unsigned char *)l->w + first * dtype_size(l->dtype);
+    args.w_stride = l->stride;
     (l->transposed ? kernels->linear_cols : kernels->linear_rows)[l->dtype](&args);
 }
 
@@ -53,7 +61,7 @@ static void apply_range(const struct kernels *kernels, const struct linear *l, c
                         size_t x_stride, size_t n, float *y, size_t y_stride,
                         enum linear_store store, size_t begin, size_t end)
 {
-    assert(linear_supports(l->dtype) && l->block > 0);
+    assert((l->quant || linear_supports(l->dtype)) && l->block > 0);
     while (begin < end) {
         const size_t block_end = (begin / (size_t)l->block + 1) * (size_t)l->block;
         const size_t stop = block_end < end ? block_end : end;
@@ -80,6 +88,10 @@ void linear_apply_alone(const struct kernels *kernels, const struct linear *l, c
 void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out)
 {
     assert(!l->transposed && l->block == l->n_out && row >= 0 && row < l->n_out);
+    if (l->quant) {
+        quant_row(kernels, l->quant, l->quant_first + (size_t)row, out);
+        return;
+    }
     const size_t offset = (size_t)row * l->stride * dtype_size(l->dtype);
     kernels->to_f32[l->dtype](out, (const unsigned char *)l->w + offset, (size_t)l->n_in);
 }

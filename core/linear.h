@@ -6,6 +6,7 @@
 #define CORE_LINEAR_H
 
 #include "core/compute.h"
+#include "core/quant.h"
 #include "core/tensor.h"
 
 struct linear {
@@ -22,6 +23,11 @@ struct linear {
      * + r % block outputs behind w. block = n_out: all in one piece. */
     int block;
     int block_stride;
+
+    /* NULL, or how W is stored quantised. W, or where transposed is set W^T, begins with row
+     * `quant_first` of it; w, dtype and stride have no meaning. */
+    const struct quant *quant;
+    size_t quant_first;
 };
 
 enum linear_store { LINEAR_SET, LINEAR_ADD };

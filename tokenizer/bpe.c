@@ -11,6 +11,7 @@
  */
 #include "tokenizer/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum {
@@ -327,12 +328,14 @@ static int compare_positions(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* The list is not empty. */
 static bool list_sort(struct bpe_scratch *s, struct rank_list *l)
 {
     size_t n = 0;
     for (uint32_t at = l->head; at != NONE; at = s->symbol[at].behind) {
         n++;
     }
+    assert(n > 0);
     uint32_t *order = malloc(n * sizeof *order);
     if (!order) {
         return false;
@@ -390,6 +393,7 @@ static bool reserve_long(const struct bpe *b, struct bpe_scratch *s)
         s->n_symbols = s->n;
     }
     if (!s->list) {
+        assert(b->n_ranks > 0);
         s->list = malloc(b->n_ranks * sizeof *s->list);
         for (size_t i = 0; s->list && i < b->n_ranks; i++) {
             s->list[i] = (struct rank_list){.head = NONE, .tail = NONE};
@@ -469,10 +473,10 @@ static bool encode_part(struct encoder *en, const struct piece *word)
     }
     s->n = 0;
     bool good = b->raw ? symbols_of_bytes(b, s, word) : symbols_of_chars(en, s, word);
-    if (good && s->n > SHORT_WORD) {
-        good = merge_long(b, s);
-    } else if (good && s->n > 1) {
+    if (good && s->n <= SHORT_WORD) {
         merge_short(b, s);
+    } else if (good && b->n_ranks > 0) {
+        good = merge_long(b, s);
     }
     if (!good) {
         return err_no_memory(en->e);

@@ -5,6 +5,7 @@
  */
 #include "tokenizer/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { BATCH = 32, PREFETCH_AHEAD = 16 };
@@ -288,6 +289,7 @@ static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
         if (!reserve(l)) {
             return false;
         }
+        assert(l->list);
         l->list[l->n++] = (struct bpe_merge){left, right, rank, id};
     }
     return true;

@@ -100,7 +100,7 @@ struct sp_piece {
 struct sp_model {
     struct sp_piece *piece;
     size_t n, capacity;
-    uint64_t model_type;
+    uint64_t algorithm; /* model_type of the trainer */
     bool byte_fallback, whitespace_suffix;
     int32_t bos, eos;
     struct bytes charsmap;
@@ -146,7 +146,7 @@ static bool read_trainer(struct sp_model *sp, struct bytes message)
     for (struct field f; next_field(&m, &f);) {
         switch (f.number) {
         case 3:
-            sp->model_type = f.value;
+            sp->algorithm = f.value;
             break;
         case 24:
             sp->whitespace_suffix = f.value;
@@ -194,7 +194,7 @@ static bool read_normalizer(struct sp_model *sp, struct bytes message)
 static bool read_model(struct sp_model *sp, struct bytes file, struct err *e)
 {
     *sp = (struct sp_model){
-        .model_type = MODEL_TYPE_UNIGRAM,
+        .algorithm = MODEL_TYPE_UNIGRAM,
         .bos = 1,
         .eos = 2,
         .add_dummy_prefix = true,
@@ -340,11 +340,11 @@ bool spm_load(struct tokenizer *t, struct bytes file, struct err *e)
 {
     struct sp_model sp;
     bool good = read_model(&sp, file, e);
-    if (good && sp.model_type != MODEL_TYPE_UNIGRAM && sp.model_type != MODEL_TYPE_BPE) {
+    if (good && sp.algorithm != MODEL_TYPE_UNIGRAM && sp.algorithm != MODEL_TYPE_BPE) {
         good = err_set(e, ERR_LOAD, "the model type %llu (WORD or CHAR) is not supported",
-                       (unsigned long long)sp.model_type);
+                       (unsigned long long)sp.algorithm);
     }
-    t->model = sp.model_type == MODEL_TYPE_BPE ? MODEL_BPE : MODEL_UNIGRAM;
+    t->model = sp.algorithm == MODEL_TYPE_BPE ? MODEL_BPE : MODEL_UNIGRAM;
     struct normalize_spm rules = {
         .charsmap = sp.charsmap,
         .add_dummy_prefix = sp.add_dummy_prefix,

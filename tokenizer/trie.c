@@ -4,6 +4,7 @@
  */
 #include "tokenizer/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static int compare_entries(const void *a, const void *b)
@@ -49,6 +50,7 @@ static bool add_node(struct building *b, unsigned char byte, struct range range)
         }
         b->capacity = capacity;
     }
+    assert(t->node && b->range);
     t->node[t->n_nodes] = (struct trie_node){.value = -1, .byte = byte};
     b->range[t->n_nodes++] = range;
     return true;

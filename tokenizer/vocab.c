@@ -102,9 +102,7 @@ static bool grow_slots(struct vocab *v)
     if (!slot) {
         return false;
     }
-    for (size_t i = 0; i < n_slots; i++) {
-        slot[i] = (struct vocab_slot){0, -1};
-    }
+    memset(slot, 0xFF, n_slots * sizeof *slot); /* every id -1 */
     for (size_t i = 0; i < v->n_slots; i++) {
         struct vocab_slot old = v->slot[i];
         if (old.id >= 0) {

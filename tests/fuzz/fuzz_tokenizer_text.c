@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const char *const files[] = {
             byte_level_json(),
             "{" NORMALIZERS PRE_TOKENIZERS ADDED "\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\","
-                                                 "\"fuse_unk\":true,\"vocab\":{\"?\":0,\"a\":1,"
+            "\"fuse_unk\":true,\"vocab\":{\"?\":0,\"a\":1,"
             "\"b\":2,\"_\":3,\"_b\":4},\"merges\":[\"_ b\"]}}",
             "{" ADDED
             "\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"_\"},\"model\":{\"type\":"

@@ -60,33 +60,32 @@ static void add_bash_values(struct buffer *t)
     }
 }
 
+static void add_bash_case(struct buffer *t, const char *pattern, unsigned command)
+{
+    buffer_addf(t, "    %s) words=\"", pattern);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (is_listed(&options_table[i], command))
+            buffer_addf(t, "--%s ", options_table[i].name);
+    }
+    buffer_add_string(t, "\" ;;\n");
+}
+
 static void add_bash(struct buffer *t)
 {
     buffer_add_string(t, "# bash completion for tgen\n"
                          "_tgen() {\n"
-                         "    local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
-                         "    case ${COMP_WORDS[COMP_CWORD - 1]} in\n");
+                         "    local cur=${COMP_WORDS[COMP_CWORD]} words= commands=\"");
+    add_command_names(t);
+    buffer_add_string(t, "\"\n    case ${COMP_WORDS[COMP_CWORD - 1]} in\n");
     add_bash_values(t);
-    buffer_add_string(t, "    esac\n    case ${COMP_WORDS[1]} in\n");
-    for (const struct command *c = command_list + 1; c->name != NULL; c++) {
-        buffer_addf(t, "    %s) words=\"", c->name);
-        for (size_t i = 0; i < OPTION_COUNT; i++) {
-            if (is_listed(&options_table[i], c->bit))
-                buffer_addf(t, "--%s ", options_table[i].name);
-        }
-        buffer_add_string(t, "\" ;;\n");
-    }
-    buffer_add_string(t, "    help) words=\"");
-    add_command_names(t);
-    buffer_add_string(t, "\" ;;\n    *) words=\"");
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (is_listed(&options_table[i], command_list->bit))
-            buffer_addf(t, "--%s ", options_table[i].name);
-    }
-    buffer_add_string(t, "\"\n        ((COMP_CWORD == 1)) && words+=\"");
-    add_command_names(t);
-    buffer_add_string(t, "\"\n        ;;\n"
-                         "    esac\n"
+    buffer_add_string(t, "    esac\n"
+                         "    case ${COMP_WORDS[1]} in\n"
+                         "    help) words=$commands ;;\n");
+    for (const struct command *c = command_list + 1; c->name != NULL; c++)
+        add_bash_case(t, c->name, c->bit);
+    add_bash_case(t, "*", command_list->bit);
+    buffer_add_string(t, "    esac\n"
+                         "    ((COMP_CWORD == 1)) && words+=\" $commands\"\n"
                          "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
                          "}\n"
                          "complete -o default -F _tgen tgen\n");
@@ -119,33 +118,28 @@ static void add_zsh_option(struct buffer *t, const struct option_spec *spec)
     buffer_add_string(t, "'\n");
 }
 
+static void add_zsh_case(struct buffer *t, const char *pattern, unsigned command)
+{
+    buffer_addf(t, "    %s)\n        arguments=(\n", pattern);
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        if (is_listed(&options_table[i], command))
+            add_zsh_option(t, &options_table[i]);
+    }
+    buffer_add_string(t, "        ) ;;\n");
+}
+
 static void add_zsh(struct buffer *t)
 {
     buffer_add_string(t, "#compdef tgen\n"
                          "_tgen() {\n"
                          "    local -a arguments\n"
                          "    case $words[2] in\n");
-    for (const struct command *c = command_list + 1; c->name != NULL; c++) {
-        buffer_addf(t, "    %s)\n        arguments=(\n            '1:command:(%s)'\n", c->name,
-                    c->name);
-        for (size_t i = 0; i < OPTION_COUNT; i++) {
-            if (is_listed(&options_table[i], c->bit))
-                add_zsh_option(t, &options_table[i]);
-        }
-        buffer_add_string(t, "        ) ;;\n");
-    }
-    buffer_add_string(t, "    *)\n        arguments=(\n            '1:command or prompt:(");
+    for (const struct command *c = command_list + 1; c->name != NULL; c++)
+        add_zsh_case(t, c->name, c->bit);
+    add_zsh_case(t, "*", command_list->bit);
+    buffer_add_string(t, "    esac\n    _arguments -s -S $arguments '1:command or prompt:(");
     add_command_names(t);
-    buffer_add_string(t, ")'\n");
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        if (is_listed(&options_table[i], command_list->bit))
-            add_zsh_option(t, &options_table[i]);
-    }
-    buffer_add_string(t, "        ) ;;\n"
-                         "    esac\n"
-                         "    _arguments -s -S $arguments '*:text:_files'\n"
-                         "}\n"
-                         "_tgen \"$@\"\n");
+    buffer_add_string(t, ")' '*:text:_files'\n}\n_tgen \"$@\"\n");
 }
 
 /* ---- fish ------------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /*
- * stderr only. Sentences may quote names out of files that strangers made, so whatever could steer
- * a terminal is taken out here, in the one place where they are printed.
+ * stderr only, through stdio, which does not buffer it. Sentences may quote names out of files that
+ * strangers made; err_set has taken out whatever could steer a terminal.
  */
 #include "cli/terminal.h"
 
@@ -23,10 +23,8 @@ bool terminal_has_colour(int fd)
 static void print_sentence(const char *label, const char *colour, const char *sentence)
 {
     const bool coloured = terminal_has_colour(STDERR_FILENO);
-    fprintf(stderr, "%stgen:%s %s", coloured ? colour : "", coloured ? "\033[0m" : "", label);
-    for (const char *s = sentence; *s != '\0'; s++)
-        putc((unsigned char)*s < 0x20 || *s == 0x7f ? '?' : *s, stderr);
-    putc('\n', stderr);
+    fprintf(stderr, "%stgen:%s %s%s\n", coloured ? colour : "", coloured ? "\033[0m" : "", label,
+            sentence);
 }
 
 void terminal_error(const struct err *e)

@@ -95,7 +95,8 @@ static bool parse_shape(const struct json *entry, struct tensor *t, struct err *
         int64_t size;
         if (!json_integer(dim, 0, INT64_MAX, &size)) {
             return err_set(e, ERR_LOAD,
-                           "tensor " NAME ": dimension %d of its shape is not a whole number",
+                           "tensor " NAME
+                           ": dimension %d of its shape is no whole number below 2^53",
                            t->name, t->n_dims);
         }
         if (__builtin_mul_overflow(n_bytes, size, &n_bytes)) {

@@ -79,7 +79,7 @@ static const struct broken broken[] = {
     {"huge dimension", "{" T("a", "U8", "[1e300]", "[0,1]") "}", 1, "dimension 0 of its shape"},
     {"infinite dimension", "{" T("a", "U8", "[1e999]", "[0,1]") "}", 1, "dimension 0 of its shape"},
     {"inexact dimension", "{" T("a", "U8", "[9007199254740993]", "[0,1]") "}", 1,
-     "dimension 0 of its shape"},
+     "dimension 0 of its shape is no whole number below 2^53"},
     {"dimension of a string", "{" T("a", "U8", "[\"1\"]", "[0,1]") "}", 1,
      "dimension 0 of its shape"},
     {"product overflows", "{" T("a", "U8", "[4294967296,4294967296]", "[0,0]") "}", 0,

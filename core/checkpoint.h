@@ -3,8 +3,8 @@
  *
  * Owns every mapping and the table from names to tensors. Opening touches nothing but the directory
  * itself, so a directory that holds only a tokenizer serves `tgen tokenize`; tensors are loaded
- * when a model asks for them. Sentences of what lies in the directory name the file in it; who calls
- * puts the directory in front.
+ * when a model asks for them. Sentences of what lies in the directory name the file in it; who
+ * calls puts the directory in front.
  */
 #ifndef CORE_CHECKPOINT_H
 #define CORE_CHECKPOINT_H

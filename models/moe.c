@@ -8,6 +8,7 @@
 
 #include "core/kernels/kernels.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -49,6 +50,7 @@ static float group_score(const struct moe_spec *moe, float *score, int n)
 static void mask_groups(const struct moe_spec *moe, float *score)
 {
     const int size = moe->num_experts / moe->n_group;
+    assert(size > 0); /* configure has seen to it */
     bool taken[MOE_MAX_GROUPS] = {false};
     for (int k = 0; k < moe->topk_group; k++) {
         int best = -1;

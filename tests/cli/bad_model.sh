@@ -68,7 +68,10 @@ refuses "a tensor that is missing" 3 embed_tokens.weight -m "$tmp/m" hi
 deep=$(awk 'BEGIN { for (i = 0; i < 100000; i++) printf "[" }')
 weights "{\"a\":$deep" 0
 refuses "a deeply nested header" 3 model.safetensors -m "$tmp/m" hi
-rm "$tmp/m/model.safetensors"
+cp "$tales/model.safetensors" "$tmp/m"
+chmod 000 "$tmp/m/model.safetensors"
+forbidden "weights without permission" 3 -m "$tmp/m" hi
+rm -f "$tmp/m/model.safetensors"
 printf '{"weight_map":{"a":"../../../etc/passwd"}}' >"$tmp/m/model.safetensors.index.json"
 refuses "an index that walks about" 3 model.safetensors.index.json -m "$tmp/m" hi
 printf '{"weight_map":{"a":"model-00001-of-00002.safetensors"}}' >"$tmp/m/model.safetensors.index.json"

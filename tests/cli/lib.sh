@@ -38,7 +38,7 @@ finish() {
 
 # run ARGS...: the program without input; leaves $tmp/out, $tmp/err and $code.
 run() {
-    "$TGEN" "$@" <"${input:-/dev/null}" >"$tmp/out" 2>"$tmp/err"
+    ${as-} "$TGEN" "$@" <"${input:-/dev/null}" >"$tmp/out" 2>"$tmp/err"
     code=$?
 }
 
@@ -62,6 +62,19 @@ refuses() {
         fail "$name" "\"$sentence\" is not in: $(peek "$tmp/err")"
     else
         ok "$name"
+    fi
+}
+
+# forbidden NAME CODE ARGS...: the same, of something whose mode is 000. Root, who may read everything, gives that up first.
+forbidden() {
+    name=$1 want=$2
+    shift 2
+    if [ "$(id -u)" -ne 0 ]; then
+        refuses "$name" "$want" "Permission denied" "$@"
+    elif setpriv --bounding-set=-all true 2>/dev/null; then
+        as="setpriv --bounding-set=-all" refuses "$name" "$want" "Permission denied" "$@"
+    else
+        skip "$name" "root may read everything"
     fi
 }
 

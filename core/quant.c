@@ -24,22 +24,15 @@ static const struct quant_layout layouts[QUANT_TYPE_COUNT] = {
 
 enum { MXFP4_BLOCK = 32 };
 
-const struct quant_layout *quant_layout(enum quant_type type)
-{
-    return &layouts[type];
-}
-
 static size_t divide_up(size_t n, size_t by)
 {
     return n / by + (n % by != 0);
 }
 
-/* Packed rows are padded to whole words. */
-size_t quant_layout_row_bytes(enum quant_type type, size_t n_in)
+/* Elements of the stored dtype that a row takes; packed ones are padded to whole words. */
+static size_t row_elements(const struct quant *q)
 {
-    const struct quant_layout *layout = &layouts[type];
-    const size_t size = dtype_size(layout->dtype);
-    return divide_up(n_in * layout->bits / 8 + (n_in * layout->bits % 8 != 0), size) * size;
+    return divide_up(q->n_in * q->layout->bits, 8 * dtype_size(q->layout->dtype));
 }
 
 /* ---- one tensor ---- */
@@ -96,12 +89,12 @@ static bool check_groups(struct quant *q, const struct quant_format *format, con
     if (!may_be_cut && q->n_in % q->block_in != 0)
         return err_set(e, ERR_LOAD, "%s: groups of %zu do not divide %zu columns", name,
                        q->block_in, q->n_in);
-    if (layouts[q->type].bits < 8 && q->n_groups > 1 && q->block_in % 8 != 0)
+    if (q->layout->bits < 8 && q->n_groups > 1 && q->block_in % 8 != 0)
         return err_set(e, ERR_LOAD, "%s: groups of %zu are not supported, expected a multiple of 8",
                        name, q->block_in);
-    if (layouts[q->type].in_columns && (q->n_in % 8 != 0 || q->n_out % 8 != 0))
+    if (q->layout->in_columns && (q->n_in % 8 != 0 || q->n_out % 8 != 0))
         return err_set(e, ERR_LOAD, "%s: %s packs whole words, but the matrix is %zu x %zu", name,
-                       layouts[q->type].name, q->n_out, q->n_in);
+                       q->layout->name, q->n_out, q->n_in);
     return true;
 }
 
@@ -120,10 +113,11 @@ static bool check_mxfp4(const struct quant *q, const struct tensor *t, struct er
 
 static bool check_codes(struct quant *q, const struct tensor *t, struct err *e)
 {
-    const struct quant_layout *layout = &layouts[q->type];
+    const struct quant_layout *layout = q->layout;
     if (!expect_dtype(t, layout->dtype, layout->dtype, layout->dtype, e))
         return false;
     q->codes = t->data;
+    q->row_bytes = row_elements(q) * dtype_size(layout->dtype);
     switch (q->type) {
     case QUANT_MXFP4:
         return check_mxfp4(q, t, e);
@@ -132,8 +126,7 @@ static bool check_codes(struct quant *q, const struct tensor *t, struct err *e)
     case QUANT_AWQ:
         return expect_shape(t, q->n_in, q->n_out / 8, e);
     default:
-        return expect_shape(
-            t, q->n_out, quant_layout_row_bytes(q->type, q->n_in) / dtype_size(layout->dtype), e);
+        return expect_shape(t, q->n_out, row_elements(q), e);
     }
 }
 
@@ -146,14 +139,14 @@ static bool check_scales(struct quant *q, const struct tensor *t, struct err *e)
         return false;
     q->scales = t->data;
     q->scale_dtype = t->dtype;
-    if (layouts[q->type].in_columns)
+    if (q->layout->in_columns)
         return expect_shape(t, q->n_groups, q->n_out, e);
     return expect_shape(t, divide_up(q->n_out, q->block_out), q->n_groups, e);
 }
 
 static bool check_zeros(struct quant *q, const struct tensor *t, bool less_one, struct err *e)
 {
-    const struct quant_layout *layout = &layouts[q->type];
+    const struct quant_layout *layout = q->layout;
     const size_t rows = divide_up(q->n_out, q->block_out), per_word = 32 / layout->bits;
     if (layout->code == CODE_F8_E4M3 || layout->code == CODE_F4_E2M1)
         return err_set(e, ERR_LOAD, "%s: zero points are not supported with %s", t->name,
@@ -174,9 +167,9 @@ static bool check_zeros(struct quant *q, const struct tensor *t, bool less_one, 
  * order. So does one that says so (GPTQ without act-order), which is faster left aside. */
 static bool check_g_idx(struct quant *q, const struct tensor *t, struct err *e)
 {
-    if (layouts[q->type].dtype != DTYPE_I32 || q->type == QUANT_AWQ)
+    if (q->layout->dtype != DTYPE_I32 || q->type == QUANT_AWQ)
         return err_set(e, ERR_LOAD, "%s: an order of columns is not supported with %s", t->name,
-                       layouts[q->type].name);
+                       q->layout->name);
     if (!expect_dtype(t, DTYPE_I32, DTYPE_I32, DTYPE_I32, e) || !expect_shape(t, q->n_in, 1, e))
         return false;
     bool in_order = true, filled = true;
@@ -192,6 +185,10 @@ static bool check_g_idx(struct quant *q, const struct tensor *t, struct err *e)
     if (!filled && q->type == QUANT_GPTQ)
         return err_set(e, ERR_LOAD, "%s: a column is in group -1 of %zu", t->name, q->n_groups);
     q->g_idx = filled && !in_order ? t->data : NULL;
+    if (q->g_idx && q->n_groups > QUANT_LAYOUT_MAX_GROUPS)
+        return err_set(e, ERR_LOAD,
+                       "%s: %zu groups in an order of their own, at most %d are supported", t->name,
+                       q->n_groups, QUANT_LAYOUT_MAX_GROUPS);
     return true;
 }
 
@@ -217,8 +214,9 @@ static bool check_stored_shape(const struct quant *q, const struct tensor *t, st
 bool quant_init(struct quant *q, const struct quant_format *format, const struct quant_parts *parts,
                 size_t n_out, size_t n_in, struct err *e)
 {
-    *q = (struct quant){.type = format->type, .n_out = n_out, .n_in = n_in};
-    const bool needs_zeros = layouts[q->type].in_columns;
+    *q = (struct quant){
+        .type = format->type, .layout = &layouts[format->type], .n_out = n_out, .n_in = n_in};
+    const bool needs_zeros = q->layout->in_columns;
     if (n_out == 0 || n_in == 0 || n_out > INT32_MAX || n_in > INT32_MAX)
         return err_set(e, ERR_LOAD, "%s: a matrix of %zu x %zu is not supported",
                        parts->codes->name, n_out, n_in);

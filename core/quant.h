@@ -15,6 +15,7 @@
 
 struct kernels;
 struct linear_args;
+struct quant_layout;
 
 enum quant_type {
     QUANT_F8,      /* F8_E4M3 [n_out, n_in]: "fp8", and compressed-tensors "float-quantized" */
@@ -44,11 +45,13 @@ struct quant_parts {
     const struct tensor *shape;  /* weight_shape: {n_out, n_in} */
 };
 
-/* What quant_init has made of them. Set by it, for quant.c. */
+/* What quant_init has made of them, for quant.c and quant_apply.c. */
 struct quant {
     enum quant_type type;
+    const struct quant_layout *layout; /* what is the same in all matrices of the type */
     size_t n_out, n_in;
     size_t block_out, block_in, n_groups; /* n_groups: scales along a row */
+    size_t row_bytes;                     /* where a row's codes lie together */
     const unsigned char *codes, *scales, *zeros, *g_idx;
     enum dtype scale_dtype;
     bool zeros_packed;  /* as codes are, else I8 */

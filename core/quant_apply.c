@@ -18,7 +18,19 @@
  * a few rows of x. STRIP_R outputs are a cache line of every row of AWQ codes, and enough for a
  * piece of many rows of x to be worth fetching.
  */
-enum { PIECE_K = 512, PIECE_WORDS = PIECE_K / 8, TILE_R = 16, STRIP_R = 128, FEW_X = 12 };
+enum {
+    PIECE_K = 512,
+    PIECE_WORDS = PIECE_K / 8,
+    TILE_R = 16,
+    STRIP_R = 128,
+    FEW_X = 12,
+    MAX_GROUPS = QUANT_LAYOUT_MAX_GROUPS,
+};
+
+static size_t at_most(size_t n, size_t limit)
+{
+    return n < limit ? n : limit;
+}
 
 static uint32_t load_u32(const unsigned char *p)
 {
@@ -29,17 +41,36 @@ static uint32_t load_u32(const unsigned char *p)
 
 /* ---- scales and zero points ---- */
 
-/* Of n columns or groups: those that begin at column k where each column has its own, else at the
- * group of column k. */
-static size_t group_at(const struct quant *q, size_t k, size_t i)
+/* Of one row: group g's is element first + g * step. */
+struct line {
+    size_t first, step;
+    unsigned shift; /* within a word */
+};
+
+static struct line scales_of(const struct quant *q, size_t row)
 {
-    return q->g_idx ? load_u32(q->g_idx + 4 * (k + i)) : k / q->block_in + i;
+    if (q->layout->in_columns)
+        return (struct line){row, q->n_out, 0};
+    return (struct line){row / q->block_out * q->n_groups, 1, 0};
 }
 
-static size_t scale_index(const struct quant *q, size_t row, size_t group)
+/* Where among the codes of a word that output lies; AWQ has the even ones before the odd. */
+static unsigned place_in_word(const struct quant *q, size_t row)
 {
-    return quant_layout(q->type)->in_columns ? group * q->n_out + row
-                                             : row / q->block_out * q->n_groups + group;
+    static const unsigned char awq[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+    return q->type == QUANT_AWQ ? awq[row % 8] : row % 8;
+}
+
+static struct line zeros_of(const struct quant *q, size_t row)
+{
+    const unsigned bits = q->layout->bits;
+    if (!q->zeros_packed)
+        return scales_of(q, row);
+    if (q->layout->in_columns)
+        return (struct line){row / 8, q->n_out / 8, bits * place_in_word(q, row)};
+    const size_t scale_row = row / q->block_out, per_word = 32 / bits;
+    return (struct line){scale_row / per_word * q->n_groups, 1,
+                         bits * (unsigned)(scale_row % per_word)};
 }
 
 /* OCP Microscaling: 2^(code - 127), 255 is NaN; the lowest is subnormal. */
@@ -51,85 +82,77 @@ static float e8m0_to_f32(unsigned char code)
     return f;
 }
 
-static void read_scales(const struct kernels *kernels, const struct quant *q, size_t row, size_t k,
+/* Of groups [g, g + n). */
+static void read_scales(const struct kernels *kernels, const struct quant *q, size_t row, size_t g,
                         size_t n, float *out)
 {
-    const size_t size = dtype_size(q->scale_dtype);
-    unsigned char gathered[PIECE_K * 4];
-    const unsigned char *raw = gathered;
-    if (!q->g_idx && !quant_layout(q->type)->in_columns)
-        raw = q->scales + size * scale_index(q, row, group_at(q, k, 0));
-    else if (size == 4)
+    const struct line line = scales_of(q, row);
+    const size_t size = dtype_size(q->scale_dtype), step = line.step * size;
+    const unsigned char *from = q->scales + (line.first + g * line.step) * size;
+    unsigned char gathered[MAX_GROUPS * 4];
+    if (line.step != 1 && size == 4)
         for (size_t i = 0; i < n; i++)
-            memcpy(gathered + 4 * i, q->scales + 4 * scale_index(q, row, group_at(q, k, i)), 4);
-    else
+            memcpy(gathered + 4 * i, from + i * step, 4);
+    if (line.step != 1 && size == 2)
         for (size_t i = 0; i < n; i++)
-            memcpy(gathered + 2 * i, q->scales + 2 * scale_index(q, row, group_at(q, k, i)), 2);
+            memcpy(gathered + 2 * i, from + i * step, 2);
     if (size == 1)
         for (size_t i = 0; i < n; i++)
-            out[i] = e8m0_to_f32(raw[i]);
+            out[i] = e8m0_to_f32(from[i]);
     else
-        kernels->to_f32[q->scale_dtype](out, raw, n);
+        kernels->to_f32[q->scale_dtype](out, line.step == 1 ? from : gathered, n);
 }
 
-/* Where among the codes of a word that output lies; AWQ interleaves even and odd ones. */
-static unsigned place_in_word(const struct quant *q, size_t row)
+/* The same of zero points. Returns out, or NULL where the codes mean themselves. */
+static const float *read_zeros(const struct quant *q, size_t row, size_t g, size_t n, float *out)
 {
-    static const unsigned char awq[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-    return q->type == QUANT_AWQ ? awq[row % 8] : (unsigned)row;
-}
-
-static float zero_at(const struct quant *q, size_t row, size_t group)
-{
-    const struct quant_layout *layout = quant_layout(q->type);
-    if (!q->zeros_packed)
-        return (float)((int8_t)q->zeros[scale_index(q, row, group)] + layout->offset);
-    const size_t per_word = 32 / layout->bits;
-    const size_t word = layout->in_columns ? group * (q->n_out / per_word) + row / per_word
-                                           : row / q->block_out / per_word * q->n_groups + group;
-    const size_t place = place_in_word(q, row / q->block_out) % per_word;
-    const uint32_t bits = load_u32(q->zeros + 4 * word) + q->zeros_add;
-    return (float)(bits >> layout->bits * place & ((1u << layout->bits) - 1));
-}
-
-/* False where the codes mean themselves. */
-static bool read_zeros(const struct quant *q, size_t row, size_t k, size_t n, float *out)
-{
-    if (q->zeros)
+    const int offset = q->layout->offset;
+    if (!q->zeros) {
         for (size_t i = 0; i < n; i++)
-            out[i] = zero_at(q, row, group_at(q, k, i));
+            out[i] = (float)offset;
+        return offset ? out : NULL;
+    }
+    const struct line line = zeros_of(q, row);
+    const uint32_t mask = (1u << q->layout->bits) - 1;
+    const unsigned char *from = q->zeros + (line.first + g * line.step) * (q->zeros_packed ? 4 : 1);
+    if (q->zeros_packed)
+        for (size_t i = 0; i < n; i++)
+            out[i] =
+                (float)((load_u32(from + 4 * i * line.step) + q->zeros_add) >> line.shift & mask);
     else
         for (size_t i = 0; i < n; i++)
-            out[i] = (float)quant_layout(q->type)->offset;
-    return q->zeros || quant_layout(q->type)->offset;
+            out[i] = (float)((int8_t)from[i] + offset);
+    return out;
 }
 
 /* ---- codes ---- */
 
-/* Columns [k, k + n) of a row whose codes from k on are given: each with its own group. */
+/* Columns [k, k + n) of a row whose codes from k on are given, where each has a group of its own:
+ * the row's scales and zero points become tables. */
 static void decode_by_column(const struct kernels *kernels, const struct quant *q,
                              const unsigned char *codes, size_t row, size_t k, size_t n, float *out)
 {
     static const float one = 1;
-    float scales[PIECE_K], zeros[PIECE_K];
-    read_scales(kernels, q, row, k, n, scales);
-    const bool has_zeros = read_zeros(q, row, k, n, zeros);
-    kernels->decode[quant_layout(q->type)->code](out, codes, n, PIECE_K, &one, NULL);
-    for (size_t i = 0; has_zeros && i < n; i++)
-        out[i] -= zeros[i];
-    kernels->mul(out, scales, n);
+    float scales[MAX_GROUPS], zeros[MAX_GROUPS];
+    read_scales(kernels, q, row, 0, q->n_groups, scales);
+    const float *const z = read_zeros(q, row, 0, q->n_groups, zeros);
+    kernels->decode[q->layout->code](out, codes, n, PIECE_K, &one, NULL);
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t g = load_u32(q->g_idx + 4 * (k + i));
+        out[i] = (out[i] - (z ? z[g] : 0)) * scales[g];
+    }
 }
 
 /* The same where neighbours share a group; the first of them may have begun before k. */
 static void decode_by_group(const struct kernels *kernels, const struct quant *q,
                             const unsigned char *codes, size_t row, size_t k, size_t n, float *out)
 {
-    const struct quant_layout *layout = quant_layout(q->type);
+    const struct quant_layout *layout = q->layout;
     float scales[PIECE_K], zeros[PIECE_K];
-    const size_t n_groups = (k + n - 1) / q->block_in - k / q->block_in + 1;
-    read_scales(kernels, q, row, k, n_groups, scales);
-    const float *const z = read_zeros(q, row, k, n_groups, zeros) ? zeros : NULL;
-    const size_t left = q->block_in - k % q->block_in;
+    const size_t g = k / q->block_in, n_groups = (k + n - 1) / q->block_in - g + 1;
+    read_scales(kernels, q, row, g, n_groups, scales);
+    const float *const z = read_zeros(q, row, g, n_groups, zeros);
+    const size_t left = (g + 1) * q->block_in - k;
     if (left >= n || left == q->block_in) {
         kernels->decode[layout->code](out, codes, n, q->block_in, scales, z);
         return;
@@ -147,33 +170,46 @@ static void decode_piece(const struct kernels *kernels, const struct quant *q,
 
 /* ---- formats stored by column: words of 8 codes of a row ---- */
 
+/* Four words that take the same steps; every compiler that is supported knows such vectors. */
+typedef uint32_t four_words __attribute__((vector_size(16)));
+
 /* 8 words of 8 codes as a matrix: rows become columns (Hacker's Delight, section 7-3). */
-static void transpose_codes(uint32_t w[8])
+static void transpose_codes(four_words w[8])
 {
     static const uint32_t masks[] = {0x0000ffff, 0x00ff00ff, 0x0f0f0f0f};
     for (unsigned step = 0, distance = 4; step < 3; step++, distance /= 2) {
         for (unsigned i = 0; i < 8; i++) {
             if (i & distance)
                 continue;
-            const uint32_t swap = ((w[i] >> 4 * distance) ^ w[i + distance]) & masks[step];
+            const four_words swap = ((w[i] >> 4 * distance) ^ w[i + distance]) & masks[step];
             w[i + distance] ^= swap;
             w[i] ^= swap << 4 * distance;
         }
     }
 }
 
-/* The codes of 8 inputs from k on for outputs [row, row + n_rows) -> words[r * PIECE_WORDS]. */
+/* The codes of 8 inputs from k on for outputs [row, row + n_rows) -> words[r * PIECE_WORDS]. The
+ * next 8 inputs are asked for: processors foresee no steps as wide as n_out. */
 static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_t k,
                          uint32_t *words)
 {
-    const size_t n_columns = q->n_out / 8, end = row + n_rows;
-    for (size_t c = row / 8; 8 * c < end; c++) {
-        uint32_t w[8];
-        for (size_t j = 0; j < 8; j++)
-            w[j] = load_u32(q->codes + 4 * ((k + j) * n_columns + c));
+    const size_t stride = q->n_out / 2, end = row + n_rows, last = (end + 7) / 8;
+    for (size_t c = row / 8; c < last; c += 4) {
+        const unsigned char *const from = q->codes + k * stride + 4 * c;
+        const size_t n = at_most(last - c, 4);
+        four_words w[8] = {{0}};
+        for (size_t j = 0; j < 8; j++) {
+            if (n == 4)
+                memcpy(&w[j], from + j * stride, sizeof *w);
+            else
+                memcpy(&w[j], from + j * stride, 4 * n);
+            if (k + 16 <= q->n_in)
+                __builtin_prefetch(from + (8 + j) * stride);
+        }
         transpose_codes(w);
-        for (size_t r = 8 * c < row ? row : 8 * c; r < end && r < 8 * c + 8; r++)
-            words[(r - row) * PIECE_WORDS] = w[place_in_word(q, r)];
+        const size_t begin_r = 8 * c < row ? row : 8 * c;
+        for (size_t r = begin_r; r < at_most(8 * (c + n), end); r++)
+            words[(r - row) * PIECE_WORDS] = w[place_in_word(q, r)][r / 8 - c];
     }
 }
 
@@ -205,13 +241,13 @@ struct window {
 /* words: room for n_rows * PIECE_WORDS where the format is in columns. */
 static void window_open(struct window *win, const struct quant *q, uint32_t *words)
 {
-    const struct quant_layout *layout = quant_layout(q->type);
+    const struct quant_layout *layout = q->layout;
     if (layout->in_columns) {
         words_of_piece(q, win->row, win->n_rows, win->k, win->n_k, words);
         win->codes = (const unsigned char *)words;
         win->stride = PIECE_WORDS * sizeof *words;
     } else {
-        win->stride = quant_layout_row_bytes(q->type, q->n_in);
+        win->stride = q->row_bytes;
         win->codes = q->codes + win->row * win->stride + win->k * layout->bits / 8;
     }
 }
@@ -223,11 +259,6 @@ static void window_decode(const struct window *win, const struct kernels *kernel
     for (size_t i = r; i < r + n; i++)
         decode_piece(kernels, q, win->codes + i * win->stride, win->row + i, win->k, win->n_k,
                      tile + (i - r) * PIECE_K);
-}
-
-static size_t at_most(size_t n, size_t limit)
-{
-    return n < limit ? n : limit;
 }
 
 /* a is for the window's rows and all columns. */
@@ -256,7 +287,7 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
 {
     assert(row + a->n_w <= q->n_out && a->n_k == q->n_in);
     uint32_t words[STRIP_R * PIECE_WORDS];
-    const bool wide = quant_layout(q->type)->in_columns || a->n_x > FEW_X;
+    const bool wide = q->layout->in_columns || a->n_x > FEW_X;
     const size_t strip_r = wide ? STRIP_R : TILE_R;
     for (size_t r = 0; r < a->n_w; r += strip_r) {
         struct linear_args args = *a;

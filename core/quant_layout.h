@@ -7,6 +7,9 @@
 
 #include "core/quant.h"
 
+/* With an order of columns all scales of a row are at hand: 32768 columns in groups of 32. */
+enum { QUANT_LAYOUT_MAX_GROUPS = 1024 };
+
 struct quant_layout {
     const char *name; /* for the user */
     int code;         /* of kernels->decode */
@@ -15,10 +18,5 @@ struct quant_layout {
     enum dtype dtype; /* of the tensor of codes */
     bool in_columns;  /* an input's codes for all outputs lie side by side, else an output's */
 };
-
-const struct quant_layout *quant_layout(enum quant_type type);
-
-/* Of a format that is not in columns. */
-size_t quant_layout_row_bytes(enum quant_type type, size_t n_in);
 
 #endif

@@ -2,7 +2,7 @@
  * From codes where they lie to tiles of f32. A row's codes are decoded by the kernels in pieces of
  * PIECE_K; what differs between formats is where its codes, scales and zero points are. GPTQ and
  * AWQ store the matrix column by column, so a strip of it is first brought into rows of codes,
- * still four bits each. Whether the parts fit together is quant_check.c's business.
+ * still four bits each. Whether the parts fit together is quant.c's business.
  */
 #include "core/quant.h"
 
@@ -14,9 +14,9 @@
 
 /*
  * PIECE_K is the length of the blocks in which linear_rows sums (kernels.inc), so cutting there
- * leaves the order of a sum as it is. A tile of TILE_R rows is the most that stays in L1 beside
- * a few rows of x. STRIP_R outputs are a cache line of every row of AWQ codes, and enough for a
- * piece of many rows of x to be worth fetching.
+ * leaves the order of a sum as it is. A tile of TILE_R rows is 32 KB, about what L1 holds. STRIP_R
+ * outputs are a cache line of every row of AWQ codes, and enough for a piece of many rows of x to
+ * be worth fetching; up to FEW_X it is better to read the codes from front to back.
  */
 enum {
     PIECE_K = 512,

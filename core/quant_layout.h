@@ -1,6 +1,6 @@
 /*
- * What the formats of quant.h have in common, as a table: for quant.c, which reads, and
- * quant_check.c, which checks.
+ * What the formats of quant.h have in common, as a table: between quant.c, which checks, and
+ * quant_apply.c, which computes.
  */
 #ifndef CORE_QUANT_LAYOUT_H
 #define CORE_QUANT_LAYOUT_H

@@ -789,6 +789,17 @@ static void g_idx_i64(struct matrix *m)
     m->tensors[3].dtype = DTYPE_I64;
 }
 
+/* As its shapes have it; what is refused is not read. */
+static void many_groups(struct matrix *m)
+{
+    enum { N_GROUPS = 1025 };
+    m->n_in = 8 * N_GROUPS;
+    format_of(m)->block_in = 8;
+    for (int i = 0; i < 3; i++)
+        m->tensors[i].shape[1] = N_GROUPS;
+    m->parts.g_idx = add_tensor(m, 4, "a.g_idx", DTYPE_I32, (int64_t)m->n_in, 1);
+}
+
 static void g_idx_of_scales(struct matrix *m)
 {
     m->parts.g_idx = m->parts.scales;
@@ -846,6 +857,7 @@ static void test_refused(void **state)
     expect_refused("gptq order", group_missing, "a.g_idx: a column is in group -1 of 17");
     expect_refused("packed4 order", g_idx_short, "a.g_idx has shape [543], expected [544");
     expect_refused("packed4 order", g_idx_i64, "a.g_idx is I64, expected I32");
+    expect_refused("packed4 order", many_groups, "1025 groups in an order of their own, at most");
     expect_refused("awq", g_idx_of_scales, "an order of columns is not supported with AWQ");
     expect_refused("packed4", other_shape, "a.weight_shape says [40, 1153], expected [40, 1152]");
     expect_refused("packed4", shape_f32, "a.weight_shape is F32, expected I64 or I32");

@@ -141,6 +141,7 @@ static bool read_prompt(struct generation *g, const float **logits, struct err *
     struct terminal_progress progress = run_begin_progress(r);
     const double began = terminal_clock();
     *logits = NULL;
+    session_expect(r->session, (int)r->ids.n);
     for (size_t at = 0, n; at < r->ids.n; at += n) {
         n = r->ids.n - at < RUN_BATCH ? r->ids.n - at : RUN_BATCH;
         terminal_progress(&progress, at, r->ids.n);

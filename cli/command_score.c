@@ -85,6 +85,7 @@ static bool score(struct scoring *s, struct err *e)
     const double began = terminal_clock();
     const size_t n = s->run.ids.n;
     bool ok = true;
+    session_expect(s->run.session, (int)n);
     for (size_t at = 0; ok && at < n; at += (size_t)s->n_rows) {
         terminal_progress(&progress, at, n);
         ok = score_chunk(s, at, n - at < (size_t)s->n_rows ? (int)(n - at) : s->n_rows, e);

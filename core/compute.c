@@ -1,7 +1,7 @@
 /*
- * The thread pool. Threads are made once; between two runs they spin for a moment, because the next
- * token comes soon, and then sleep. Inside a run they meet at a counter; who waits spins, then
- * yields, so that more threads than CPUs is slow but never stuck.
+ * The thread pool. Threads are made once. Who waits, for the next run or at a barrier for the
+ * others, spins for a moment, because it will not be long, and then sleeps, because then somebody
+ * else has the CPU.
  */
 #include "core/compute.h"
 
@@ -16,8 +16,8 @@
 
 enum {
     MAX_THREADS = 1024,
-    SPINS_BEFORE_YIELD = 1 << 11, /* at a barrier: the others are at most a kernel behind */
-    SPINS_BEFORE_SLEEP = 1 << 13  /* between runs: about the time that sampling and writing take */
+    SPINS_AT_BARRIER = 1 << 12,  /* the others are at most a kernel behind, or not running at all */
+    SPINS_BETWEEN_RUNS = 1 << 13 /* about the time that sampling and writing take */
 };
 
 struct compute {
@@ -30,15 +30,13 @@ struct compute {
     void (*task)(struct worker *w, void *context);
     void *context;
     atomic_uint run;      /* counts runs; a change is the signal to begin */
-    atomic_int n_running; /* workers other than the caller that have not finished this run */
-    atomic_bool closing;
-
     atomic_int n_arrived; /* at the barrier */
     atomic_uint phase;    /* counts barriers passed */
+    atomic_bool closing;
 
-    pthread_mutex_t mutex; /* guards n_sleeping and goes with wake */
+    pthread_mutex_t mutex; /* goes with wake, for those who wait for a change of run or phase */
     pthread_cond_t wake;
-    int n_sleeping;
+    atomic_int n_sleeping;
 };
 
 static void relax(void)
@@ -50,56 +48,45 @@ static void relax(void)
 #endif
 }
 
-/* Spins, then yields, for as long as *value is `old`. */
-static void wait_change(atomic_uint *value, unsigned old)
+/* Waits until *counter is not `old` any more, spinning at first and then asleep. */
+static void wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
 {
-    for (int spins = 0; atomic_load_explicit(value, memory_order_acquire) == old; spins++)
-        if (spins < SPINS_BEFORE_YIELD)
-            relax();
-        else
-            sched_yield();
-}
-
-/* Waits for the next run, in the end asleep. Returns its number. */
-static unsigned wait_run(struct compute *c, unsigned last)
-{
-    for (int spins = 0; spins < SPINS_BEFORE_SLEEP; spins++) {
-        const unsigned now = atomic_load_explicit(&c->run, memory_order_acquire);
-        if (now != last)
-            return now;
+    for (int spins = 0; spins < max_spins; spins++) {
+        if (atomic_load_explicit(counter, memory_order_acquire) != old)
+            return;
         relax();
     }
     pthread_mutex_lock(&c->mutex);
-    c->n_sleeping++;
-    while (atomic_load_explicit(&c->run, memory_order_acquire) == last)
+    atomic_fetch_add(&c->n_sleeping, 1);
+    while (atomic_load(counter) == old)
         pthread_cond_wait(&c->wake, &c->mutex);
-    c->n_sleeping--;
+    atomic_fetch_sub(&c->n_sleeping, 1);
     pthread_mutex_unlock(&c->mutex);
-    return atomic_load_explicit(&c->run, memory_order_acquire);
 }
 
-/* A change of `run` cannot slip between a sleeper's last look and its wait: both sides hold the
- * mutex. */
-static void begin_run(struct compute *c)
+/* Changes *counter and wakes whoever sleeps over it. No change slips past a sleeper: either it is
+ * seen here, or the sleeper, which says so before its last look, sees the change; all four are
+ * sequentially consistent. */
+static void change(struct compute *c, atomic_uint *counter)
 {
+    atomic_fetch_add(counter, 1);
+    if (atomic_load(&c->n_sleeping) == 0)
+        return;
     pthread_mutex_lock(&c->mutex);
-    atomic_fetch_add_explicit(&c->run, 1, memory_order_release);
-    if (c->n_sleeping)
-        pthread_cond_broadcast(&c->wake);
+    pthread_cond_broadcast(&c->wake);
     pthread_mutex_unlock(&c->mutex);
 }
 
 static void *thread_main(void *arg)
 {
-    struct worker *w = arg;
-    struct compute *c = w->compute;
-    unsigned run = 0;
-    for (;;) {
-        run = wait_run(c, run);
+    struct worker *const w = arg;
+    struct compute *const c = w->compute;
+    for (unsigned run = 0;; run++) {
+        wait_change(c, &c->run, run, SPINS_BETWEEN_RUNS);
         if (atomic_load_explicit(&c->closing, memory_order_relaxed))
             return NULL;
         c->task(w, c->context);
-        atomic_fetch_sub_explicit(&c->n_running, 1, memory_order_release);
+        worker_sync(w);
     }
 }
 
@@ -182,7 +169,7 @@ void compute_close(struct compute *c)
     if (!c)
         return;
     atomic_store_explicit(&c->closing, true, memory_order_relaxed);
-    begin_run(c);
+    change(c, &c->run);
     for (int i = 1; i <= c->n_started; i++)
         pthread_join(c->threads[i], NULL);
     pthread_cond_destroy(&c->wake);
@@ -206,28 +193,22 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
 {
     c->task = task;
     c->context = context;
-    atomic_store_explicit(&c->n_running, c->n_threads - 1, memory_order_relaxed);
-    if (c->n_threads > 1)
-        begin_run(c);
+    change(c, &c->run);
     task(&c->workers[0], context);
-    for (int spins = 0; atomic_load_explicit(&c->n_running, memory_order_acquire) > 0; spins++)
-        if (spins < SPINS_BEFORE_YIELD)
-            relax();
-        else
-            sched_yield();
+    worker_sync(&c->workers[0]);
 }
 
 void worker_sync(struct worker *w)
 {
-    struct compute *c = w->compute;
+    struct compute *const c = w->compute;
     if (w->n_workers == 1)
         return;
     const unsigned phase = atomic_load_explicit(&c->phase, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&c->n_arrived, 1, memory_order_acq_rel) == w->n_workers - 1) {
         atomic_store_explicit(&c->n_arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&c->phase, phase + 1, memory_order_release);
+        change(c, &c->phase);
     } else {
-        wait_change(&c->phase, phase);
+        wait_change(c, &c->phase, phase, SPINS_AT_BARRIER);
     }
 }
 

@@ -107,7 +107,7 @@ static bool missing(struct binder *b, const char *stem, struct numbers at, const
     char name[NAME_SIZE], shape_text[64];
     const bool is_head = strcmp(stem, head_stem(b)) == 0;
     make_name(name, b->nest, is_head ? "" : b->family->prefix, stem, at, suffix);
-    return err_set(b->e, ERR_LOAD, "the tensor \"%s\" is missing; its shape would be %s", name,
+    return err_set(b->e, ERR_LOAD, "the tensor \"%.160s\" is missing; its shape would be %s", name,
                    tensor_shape_text(shape, n_dims, shape_text, sizeof shape_text));
 }
 
@@ -119,13 +119,13 @@ static bool check_shape(struct binder *b, const struct tensor *t, const int64_t 
         same = t->shape[i] == shape[i];
     if (!same)
         return err_set(b->e, ERR_LOAD,
-                       "the tensor \"%s\" has the shape %s, but config.json asks for %s", t->name,
-                       tensor_shape_text(t->shape, t->n_dims, found, sizeof found),
+                       "the tensor \"%.160s\" has the shape %s, but config.json asks for %s",
+                       t->name, tensor_shape_text(t->shape, t->n_dims, found, sizeof found),
                        tensor_shape_text(shape, n_dims, expected, sizeof expected));
     if (!linear_supports(t->dtype))
         return err_set(b->e, ERR_LOAD,
-                       "the tensor \"%s\" is stored as %s; F32, F16 and BF16 can be used", t->name,
-                       dtype_name(t->dtype));
+                       "the tensor \"%.160s\" is stored as %s; F32, F16 and BF16 can be used",
+                       t->name, dtype_name(t->dtype));
     return true;
 }
 
@@ -340,7 +340,7 @@ static bool find_quant(struct binder *b, const struct tensor_entry *entry, struc
     if (!q)
         err_no_memory(b->e);
     else if (!parts.codes)
-        err_set(b->e, ERR_LOAD, "the tensor \"%s\" scales a matrix that is not there",
+        err_set(b->e, ERR_LOAD, "the tensor \"%.160s\" scales a matrix that is not there",
                 parts.scales->name);
     else if (quant_init(q, &b->quant->format, &parts, n_matrices * (size_t)f->n_all,
                         (size_t)f->n_in, b->e))
@@ -569,12 +569,15 @@ static bool check_leftovers(const struct binder *b)
 {
     const size_t n = checkpoint_n_tensors(b->checkpoint);
     for (size_t i = 0; i < n; i++) {
-        const char *const name = checkpoint_tensor_at(b->checkpoint, i)->name;
-        if (!b->claimed[i] && !is_ignored(b, name))
-            return err_set(b->e, ERR_LOAD,
-                           "the checkpoint holds the tensor \"%s\", for which this %s model has no "
-                           "use; config.json and the weights do not belong together",
-                           name, b->family->model_type);
+        const struct tensor *const t = checkpoint_tensor_at(b->checkpoint, i);
+        if (!linear_supports(t->dtype))
+            continue; /* masks, positions and other buffers, and what F64 there is */
+        if (!b->claimed[i] && !is_ignored(b, t->name))
+            return err_set(
+                b->e, ERR_LOAD,
+                "the checkpoint holds the tensor \"%.160s\", for which this %s model has no "
+                "use; config.json and the weights do not belong together",
+                t->name, b->family->model_type);
     }
     return true;
 }

@@ -175,6 +175,9 @@ struct rope config_rope_from(struct config *c, const struct model_spec *spec,
         .beta_slow = rope_number(c, scaling, "beta_slow", 1),
         .truncate = json_bool(json_get(scaling, "truncate"), true),
     };
+    const bool needs_factor = r.type != ROPE_DEFAULT && r.type != ROPE_LONGROPE;
+    if (needs_factor && json_type(json_get(scaling, "factor")) == JSON_NULL)
+        config_fail(c, "rope: the type \"%s\" needs a \"factor\"", rope_type_name(r.type));
     if (r.type == ROPE_DYNAMIC) /* transformers asks no other key */
         r.original_max_position_embeddings = spec->max_position_embeddings;
     if (r.type == ROPE_LLAMA3 && r.high_freq_factor <= r.low_freq_factor)
@@ -194,8 +197,10 @@ struct rope config_rope(struct config *c, const struct model_spec *spec,
     const struct json *scaling = new ? new : old;
     if (json_get(scaling, "full_attention")) /* one for each type of layer */
         scaling = json_get(scaling, "full_attention");
-    if (scaling && json_type(scaling) != JSON_OBJECT)
+    if (scaling && json_type(scaling) != JSON_OBJECT) {
         config_fail(c, "\"%s\" must be an object, not %s", new ? "rope_parameters" : "rope_scaling",
                     json_type_name(json_type(scaling)));
+        scaling = NULL;
+    }
     return config_rope_from(c, spec, scaling, defaults);
 }

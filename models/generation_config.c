@@ -37,9 +37,9 @@ static bool read_sampling(const struct json *file, struct model_defaults *d, str
                        "generation_config.json: \"top_k\" must be a whole number, 0 or above");
     d->top_k = (int)k;
     return read_number(file, "temperature", 0, 1e6, &d->has_temperature, &d->temperature, e) &&
-           read_number(file, "top_p", 1e-9, 1, &d->has_top_p, &d->top_p, e) &&
+           read_number(file, "top_p", 0, 1, &d->has_top_p, &d->top_p, e) &&
            read_number(file, "min_p", 0, 1, &d->has_min_p, &d->min_p, e) &&
-           read_number(file, "typical_p", 1e-9, 1, &d->has_typical_p, &d->typical_p, e) &&
+           read_number(file, "typical_p", 0, 1, &d->has_typical_p, &d->typical_p, e) &&
            read_number(file, "repetition_penalty", 1e-6, 1e6, &d->has_repetition_penalty,
                        &d->repetition_penalty, e);
 }

@@ -29,6 +29,7 @@ struct session {
     int rope_length;  /* the length of text that inv_freq is for; 0: none yet */
     int *positions;   /* [n_batch] */
     int position;     /* tokens so far */
+    int expected;     /* the least that they will be */
 };
 
 /* ---- memory ---- */
@@ -309,7 +310,7 @@ static const float *run(struct session *s, const int32_t *ids, int n, bool all, 
     if (!check_tokens(s, ids, n, e))
         return NULL;
     float *const logits = s->pass.logits;
-    update_ropes(s, s->position + n);
+    update_ropes(s, max_int(s->expected, s->position + n));
     for (int done = 0; done < n;) {
         const int n_now = min_int(n - done, s->params.n_batch);
         const bool last = done + n_now == n;
@@ -320,6 +321,11 @@ static const float *run(struct session *s, const int32_t *ids, int n, bool all, 
     }
     s->pass.logits = logits;
     return logits;
+}
+
+void session_expect(struct session *s, int n)
+{
+    s->expected = n;
 }
 
 const float *session_prompt(struct session *s, const int32_t *ids, int n, struct err *e)

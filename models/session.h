@@ -40,6 +40,11 @@ struct session *session_new(const struct model *m, struct compute *c,
                             const struct session_params *params, struct err *e);
 void session_free(struct session *s);
 
+/* Tells that the text will be at least n tokens long before anything else is asked of it. Models
+ * whose rotation follows the length of the text (longrope, dynamic) need to know where a prompt is
+ * handed over in pieces. */
+void session_expect(struct session *s, int n);
+
 /* Appends n tokens (1 or more) and gives the logits [vocab_size] behind the last one. NULL:
  * ERR_CONTEXT where they do not fit, ERR_RUNTIME for an id outside the vocabulary; nothing has
  * changed then. */

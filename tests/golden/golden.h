@@ -33,7 +33,7 @@ static inline struct bytes golden_map(const char *dir, const char *name)
     struct bytes bytes;
     char *const path = file_join(dir, name);
     if (!file_map(path, &bytes, &e))
-        fail_msg("%s", e.text);
+        fail_msg("%s: %s", path, e.text);
     free(path);
     return bytes;
 }

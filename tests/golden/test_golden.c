@@ -91,6 +91,7 @@ static float *score_stepwise(const struct opened *o, struct compute *c,
 {
     struct err e;
     struct session *const s = open_session(o, c, ids->n, 1, 1);
+    session_expect(s, ids->n);
     float *const all = malloc((size_t)ids->n * n_vocab(o) * sizeof(float));
     assert_non_null(all);
     for (int i = 0; i < ids->n; i++) {
@@ -168,24 +169,6 @@ static void test_greedy(void **state)
     close_dir(&o);
 }
 
-/* How far a text may grow token by token and still be what it is at once: models whose frequencies
- * follow the length (rope_type dynamic and longrope) change them beyond the original one, as their
- * originals do. */
-static int stepwise_length(const struct opened *o, int n)
-{
-    int n_facts;
-    const struct model_fact *const facts = model_facts(o->model, &n_facts);
-    bool follows = false;
-    for (int i = 0; i < n_facts; i++) {
-        if (strcmp(facts[i].key, "rope_type") == 0)
-            follows =
-                strcmp(facts[i].text, "dynamic") == 0 || strcmp(facts[i].text, "longrope") == 0;
-        if (follows && strcmp(facts[i].key, "original_max_position_embeddings") == 0)
-            return n < (int)facts[i].number ? n : (int)facts[i].number;
-    }
-    return n;
-}
-
 static void check_same(const float *found, const float *expected, size_t n, const char *level,
                        const char *what, int n_threads)
 {
@@ -216,12 +199,10 @@ static void check_pieces(const struct opened *o, const struct golden_ids *ids, c
 /* The same for single steps. */
 static void check_steps(const struct opened *o, const struct golden_ids *ids, const char *level)
 {
-    struct golden_ids first = *ids;
-    first.n = stepwise_length(o, ids->n);
     struct compute *const c = open_compute(2, level);
-    float *const expected = score(o, c, &first, first.n);
-    float *const found = score_stepwise(o, c, &first);
-    check_same(found, expected, (size_t)first.n * n_vocab(o), level, "token by token", 2);
+    float *const expected = score(o, c, ids, ids->n);
+    float *const found = score_stepwise(o, c, ids);
+    check_same(found, expected, (size_t)ids->n * n_vocab(o), level, "token by token", 2);
     free(found);
     free(expected);
     compute_close(c);

@@ -247,6 +247,10 @@ static void test_config_extras(void **state)
         {"\"rms_norm_eps\": -1", "rms_norm_eps"},
         {"\"rope_theta\": 0", "rope_theta"},
         {"\"rope_scaling\": 3", "rope_scaling"},
+        {"\"rope_scaling\": [1]", "rope_scaling"},
+        {"\"rope_scaling\": {\"rope_type\": \"linear\"}", "factor"},
+        {"\"quantization_config\": {\"quant_method\": \"bitsandbytes\"}", "bitsandbytes"},
+        {"\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 3}", "3 bits"},
         {"\"rope_scaling\": {\"type\": \"spiral\"}", "spiral"},
         {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", "factor"},
         {"\"rope_scaling\": {\"type\": \"linear\", \"twist\": 2}", "twist"},
@@ -302,7 +306,10 @@ static void test_ignored_tensors(void **state)
     struct stored tensors[N_TENSORS + 1];
     memcpy(tensors, llama_tensors, sizeof llama_tensors);
     tensors[N_TENSORS] =
-        (struct stored){"model.layers.0.self_attn.rotary_emb.inv_freq", "F64", {1, 0}};
+        (struct stored){"model.layers.0.self_attn.rotary_emb.inv_freq", "F32", {1, 0}};
+    write_tensors(tensors, N_TENSORS + 1, 0);
+    check_opens();
+    tensors[N_TENSORS] = (struct stored){"model.embeddings.position_ids", "I64", {1, 0}};
     write_tensors(tensors, N_TENSORS + 1, 0);
     check_opens();
 }

@@ -12,6 +12,7 @@
 #include "core/safetensors.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,31 @@ bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, 
     bool ok = !file_exists(path) || map_file(c, path, name, out, e);
     free(path);
     return ok;
+}
+
+static bool ends_in(const char *name, const char *ending)
+{
+    size_t n = strlen(name);
+    size_t n_ending = strlen(ending);
+    return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
+}
+
+bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct bytes *out,
+                            struct err *e)
+{
+    *out = (struct bytes){.data = NULL, .size = 0};
+    DIR *dir = opendir(c->dir);
+    if (!dir) {
+        return err_set(e, ERR_LOAD, "cannot be listed: %s", strerror(errno));
+    }
+    char first[sizeof((struct dirent *)0)->d_name] = "";
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        if (ends_in(entry->d_name, ending) && (!*first || strcmp(entry->d_name, first) < 0)) {
+            memcpy(first, entry->d_name, strlen(entry->d_name) + 1);
+        }
+    }
+    closedir(dir);
+    return !*first || checkpoint_file(c, first, out, e);
 }
 
 /* ---- the index ------------------------------------------------------------------------------- */

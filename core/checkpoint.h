@@ -26,6 +26,10 @@ const char *checkpoint_dir(const struct checkpoint *c);
  * Absent: true, with out->data NULL. Unreadable: false. `name` must be a plain file name. */
 bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, struct err *e);
 
+/* The same for the first file, by name, of those whose names end in `ending`, e.g. ".tiktoken". */
+bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct bytes *out,
+                            struct err *e);
+
 /* Maps and checks model.safetensors, or the shards that model.safetensors.index.json names (each
  * tensor must lie in the shard that the index says). Idempotent. */
 bool checkpoint_load_tensors(struct checkpoint *c, struct err *e);

@@ -77,6 +77,22 @@ prints "only a tokenizer" '574 539
 ' tokenize --no-bos -m "$tmp/only" "Once upon"
 prints "only a tokenizer, back" 'Once upon' detokenize -m "$tmp/only" 574 539
 refuses "generate needs more" 3 "config.json" -m "$tmp/only" hi
+
+# Without tokenizer.json: tiktoken's ranks; a SentencePiece model of <unk>, <s>, a, b and "ab".
+mkdir "$tmp/ranks" "$tmp/pieces.d"
+printf 'YQ== 0\nYg== 1\nYWI= 2\nIA== 3\n' >"$tmp/ranks/some.tiktoken"
+printf '{"pat_str":" ?[a-z]+|."}' >"$tmp/ranks/tokenizer_config.json"
+prints "only *.tiktoken" '2 3 1 0
+' tokenize -m "$tmp/ranks" "ab ba"
+printf '\n\011\n\005<unk>\030\002\n\007\n\003<s>\030\003\n\010\n\001a\025\000\000\200\277' >"$tmp/pieces.d/model"
+printf '\n\010\n\001b\025\000\000\000\300\n\012\n\003\342\226\201\025\000\000\100\300' >>"$tmp/pieces.d/model"
+printf '\n\011\n\002ab\025\000\000\000\277\022\002\030\002\032\004\030\000\040\000' >>"$tmp/pieces.d/model"
+for name in tokenizer.model spiece.model source.spm; do
+    mkdir "$tmp/with.$name"
+    cp "$tmp/pieces.d/model" "$tmp/with.$name/$name"
+    prints "only $name" '5 4 3 2
+' tokenize --no-bos -m "$tmp/with.$name" "ab ba"
+done
 mkdir "$tmp/empty"
 refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt" \
     tokenize -m "$tmp/empty" hi

@@ -152,6 +152,24 @@ static void small_files(void **state)
     checkpoint_close(c);
 }
 
+static void files_by_their_ending(void **state)
+{
+    (void)state;
+    write_text("b.ending", "second");
+    write_text("a.ending", "first");
+    write_text("0.ending.not", "");
+    write_text(".ending", "no name");
+    struct checkpoint *c = open_dir();
+    struct err e;
+    struct bytes bytes;
+    assert_true(checkpoint_file_ending(c, ".ending", &bytes, &e));
+    assert_int_equal(bytes.size, 5);
+    assert_memory_equal(bytes.data, "first", 5);
+    assert_true(checkpoint_file_ending(c, ".other", &bytes, &e));
+    assert_null(bytes.data);
+    checkpoint_close(c);
+}
+
 static void files_that_cannot_be_read(void **state)
 {
     (void)state;
@@ -374,6 +392,7 @@ int main(void)
     struct CMUnitTest tests[N_OTHERS + ARRAY_LEN(broken)] = {
         WITH_DIR(directories_that_are_none),
         WITH_DIR(small_files),
+        WITH_DIR(files_by_their_ending),
         WITH_DIR(files_that_cannot_be_read),
         WITH_DIR(files_without_permission),
         WITH_DIR(a_single_file),

@@ -30,7 +30,8 @@ void compute_close(struct compute *c);
 int compute_n_threads(const struct compute *c);
 const struct kernels *compute_kernels(const struct compute *c);
 
-/* Runs task on every worker and returns when all have finished. Not reentrant. */
+/* Runs task on every worker, or on the caller as the only one, and returns when all have finished.
+ * Not reentrant. */
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context);
 
 /* Waits until every worker has come here; what each wrote before is visible to all behind it. */

@@ -109,6 +109,18 @@ const struct added_token *added_find(const struct added *a, const struct added_s
     return NULL;
 }
 
+bool added_covers(const struct added_set *set, const char *text, size_t n, size_t at)
+{
+    for (size_t i = at > set->longest ? at - set->longest : 0; i < at; i++) {
+        size_t size = 0;
+        if (maybe_at(set, text + i, n - i) && longest_at(set, text + i, n - i, &size) >= 0 &&
+            size > at - i) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- loading --------------------------------------------------------------------------------- */
 
 bool added_add(struct tokenizer *t, const struct added_token *token, struct err *e)
@@ -135,6 +147,8 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
     *new = *token;
     new->id = id;
     new->content = (const char *)t->vocab.piece[id].data;
+    a->lstrip = a->lstrip || token->lstrip;
+    a->single_word = a->single_word || token->single_word;
     a->n++;
     return true;
 }
@@ -201,6 +215,7 @@ static bool build_set(struct tokenizer *t, bool normalized, struct trie_entry *e
         }
         if (text.size) {
             mark_pairs(set, text);
+            set->longest = text.size > set->longest ? text.size : set->longest;
             entry[n++] = (struct trie_entry){text, (int32_t)i};
         }
     }

@@ -457,7 +457,9 @@ static void remember(struct cache_slot *slot, const struct bpe_scratch *s, const
     slot->n_key = (unsigned char)word->n;
     slot->n_ids = (unsigned char)s->n;
     memcpy(slot->key, word->data, word->n);
-    memcpy(slot->id, s->id, s->n * sizeof *s->id);
+    if (s->n) {
+        memcpy(slot->id, s->id, s->n * sizeof *s->id);
+    }
 }
 
 static bool encode_part(struct encoder *en, const struct piece *word)

@@ -82,8 +82,7 @@ bool encode_word(struct encoder *en, const struct piece *word)
 
 /* ---- added tokens cut the text --------------------------------------------------------------- */
 
-/* Sends what lies between the set's tokens to `plain` and emits the tokens. */
-static bool cut_added(struct encoder *en, const struct added_set *set, const struct piece *in,
+bool encode_cut_added(struct encoder *en, const struct added_set *set, const struct piece *in,
                       bool (*plain)(struct encoder *en, const struct piece *in))
 {
     bool parse_special = en->flags & ENCODE_PARSE_SPECIAL;
@@ -102,27 +101,18 @@ static bool cut_added(struct encoder *en, const struct added_set *set, const str
     return rest.n == 0 || plain(en, &rest);
 }
 
-static bool encode_raw(struct encoder *en, const struct piece *in)
+bool encode_raw(struct encoder *en, const struct piece *in)
 {
     struct piece normal;
     return normalize_run(en->t, &en->normalize, in, &normal, en->e) &&
-           cut_added(en, &en->t->added.normalized, &normal, pretokenize_run);
+           encode_cut_added(en, &en->t->added.normalized, &normal, pretokenize_run);
 }
 
-static bool encode_text(struct encoder *en, const struct piece *in)
+bool encode_around(struct encoder *en, const int32_t *id, size_t n, const struct piece *in,
+                   size_t at)
 {
-    const struct around *around = &en->t->around;
-    bool add = en->flags & ENCODE_ADD_SPECIAL;
-    for (size_t i = 0; add && i < around->n_before; i++) {
-        if (!encode_emit(en, around->before[i], in, 0, 0)) {
-            return false;
-        }
-    }
-    if (!cut_added(en, &en->t->added.raw, in, encode_raw)) {
-        return false;
-    }
-    for (size_t i = 0; add && i < around->n_after; i++) {
-        if (!encode_emit(en, around->after[i], in, in->n, in->n)) {
+    for (size_t i = 0; i < n && en->flags & ENCODE_ADD_SPECIAL; i++) {
+        if (!encode_emit(en, id[i], in, at, at)) {
             return false;
         }
     }
@@ -149,24 +139,26 @@ static void track(struct encoder *en, bool on)
     }
 }
 
+bool encode_begin(struct encoder *en, struct piece *in, unsigned flags, bool tracks)
+{
+    en->flags = flags;
+    track(en, tracks);
+    en->escapes = utf8_valid_prefix(in->data, in->n) < in->n;
+    if (en->escapes) {
+        text_clear(&en->escaped);
+        if (!text_escape(&en->escaped, in)) {
+            return err_no_memory(en->e);
+        }
+        *in = text_piece(&en->escaped, in);
+    }
+    return true;
+}
+
 bool encoder_encode_spans(struct encoder *en, const char *text, size_t n, unsigned flags,
                           struct ids *out, struct token_spans *where, struct err *e)
 {
-    en->flags = flags;
-    en->out = out;
-    en->where = where;
-    en->e = e;
-    track(en, where);
-    struct piece whole = {.data = n ? text : "", .n = n, .first = true};
-    en->escapes = utf8_valid_prefix(whole.data, n) < n;
-    if (en->escapes) {
-        text_clear(&en->escaped);
-        if (!text_escape(&en->escaped, &whole)) {
-            return err_no_memory(e);
-        }
-        whole = text_piece(&en->escaped, &whole);
-    }
-    return encode_text(en, &whole);
+    struct encode_progress whole = {.done = 0};
+    return encoder_encode_part(en, text, n, true, flags, &whole, out, where, e);
 }
 
 bool encoder_encode(struct encoder *en, const char *text, size_t n, unsigned flags, struct ids *out,

@@ -201,6 +201,15 @@ enum regex_result { REGEX_NONE, REGEX_MATCH, REGEX_ERROR };
 enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, const char *text,
                              size_t n, size_t from, struct token_span *match, struct err *e);
 
+/* Whether a match can depend on what stands before it. */
+bool regex_looks_behind(const struct regex *r);
+
+/* regex_find in text that goes on behind n, only for one regex a scratch: REGEX_NONE too where what
+ * follows could change the match. */
+enum regex_result regex_find_certain(const struct regex *r, struct regex_scratch *s,
+                                     const char *text, size_t n, size_t from,
+                                     struct token_span *match, struct err *e);
+
 /* What Split and Replace look for: {"String": ...} or {"Regex": ...}. */
 struct pattern {
     const char *literal; /* in the tokenizer's arena; NULL: regex */
@@ -236,6 +245,9 @@ struct normalize_scratch {
 bool normalize_run(const struct tokenizer *t, struct normalize_scratch *s, const struct piece *in,
                    struct piece *out, struct err *e);
 
+/* Whether a text can be cut before the character and both parts be normalized by themselves. */
+bool normalize_may_cut(const struct tokenizer *t, uint32_t c);
+
 /* ---- added.c: tokens that are found in the text before anything else ------------------------- */
 
 struct added_token {
@@ -250,11 +262,13 @@ struct added_token {
 struct added_set {
     struct trie trie;          /* values are indices into added.token */
     uint64_t pair[65536 / 64]; /* bit a * 256 + b: some string begins with bytes a b, or is a */
+    size_t longest;
 };
 
 struct added {
     struct added_token *token;
     size_t n;
+    bool lstrip, single_word; /* some token has it */
     struct added_set raw, normalized;
 };
 
@@ -271,6 +285,9 @@ const struct added_token *added_find(const struct added *a, const struct added_s
                                      const struct piece *in, size_t taken, bool parse_special,
                                      struct token_span *match);
 
+/* Whether a string of the set begins before text[at] and ends behind. */
+bool added_covers(const struct added_set *set, const char *text, size_t n, size_t at);
+
 /* ---- pretokenize.c --------------------------------------------------------------------------- */
 
 struct pretokenizer; /* one stage */
@@ -282,6 +299,21 @@ bool pretokenize_load_pattern(struct tokenizer *t, const char *pattern, struct e
 
 /* Sends a piece through all stages; what comes out goes to the model. */
 bool pretokenize_run(struct encoder *en, const struct piece *in);
+
+/* Whether the first stage can be run on text that goes on behind its end; whether it then can begin
+ * anew at in[at], where it has cut. */
+bool pretokenize_is_open(const struct tokenizer *t);
+bool pretokenize_may_cut(const struct tokenizer *t, const struct piece *in, size_t at);
+
+/* pretokenize_run for the beginning of a piece: sends on what no text behind it could change, and
+ * tells part_stop where it could be left off. */
+bool pretokenize_run_open(struct encoder *en, const struct piece *in);
+
+/* ---- part.c: text that comes in parts -------------------------------------------------------- */
+
+/* All that stands before in[at] has become ids. Remembers the place if encoding can begin there
+ * anew. */
+void part_stop(struct encoder *en, const struct piece *in, size_t at);
 
 /* ---- the models ------------------------------------------------------------------------------ */
 
@@ -445,6 +477,8 @@ struct encoder {
     struct text *stage;   /* [n_pretokenizers]: what a stage that changes text writes */
     struct text *spelled; /* [n_pretokenizers]: a word in byte-level characters */
     struct text word;     /* the model's */
+    bool open;            /* the first stage runs on the beginning of a piece */
+    struct part *part;    /* NULL: the whole text is there */
     struct normalize_scratch normalize;
     struct bpe_scratch *bpe;         /* NULL for other models */
     struct unigram_scratch *unigram; /* likewise */
@@ -456,6 +490,20 @@ bool encode_emit(struct encoder *en, int32_t id, const struct piece *in, size_t 
 
 /* Appends ids of which nobody asks where they came from. */
 bool encode_emit_all(struct encoder *en, const int32_t *id, size_t n);
+
+/* Sends what lies between the set's tokens to `plain` and emits the tokens. */
+bool encode_cut_added(struct encoder *en, const struct added_set *set, const struct piece *in,
+                      bool (*plain)(struct encoder *en, const struct piece *in));
+
+/* What lies between the tokens of the raw text. */
+bool encode_raw(struct encoder *en, const struct piece *in);
+
+/* The ids before a text or behind it. */
+bool encode_around(struct encoder *en, const int32_t *id, size_t n, const struct piece *in,
+                   size_t at);
+
+/* Readies the encoder for a text; *in: the text, well formed. */
+bool encode_begin(struct encoder *en, struct piece *in, unsigned flags, bool tracks);
 
 /* The model's work on one pre-token. */
 bool encode_word(struct encoder *en, const struct piece *word);

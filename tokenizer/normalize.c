@@ -480,6 +480,34 @@ bool normalize_run(const struct tokenizer *t, struct normalize_scratch *s, const
     return true;
 }
 
+bool normalize_may_cut(const struct tokenizer *t, uint32_t c)
+{
+    for (size_t i = 0; i < t->n_normalizers; i++) {
+        const struct normalizer *z = &t->normalizer[i];
+        /* Graphic ASCII is left in place by all steps, so that it parts what a form composes; a
+         * form that comes first sees other boundaries as they are. */
+        bool plain = (c >= 0x20 && c < 0x7F) || c == '\n';
+        switch (z->step) {
+        case STEP_FORM:
+            if (!plain && (i > 0 || !unicode_is_boundary(c, z->form))) {
+                return false;
+            }
+            break;
+        case STEP_LOWERCASE:
+        case STEP_DROP_MARKS:
+        case STEP_DROP_NONSPACING:
+        case STEP_BYTE_LEVEL:
+        case STEP_BERT_CLEAN:
+        case STEP_BERT_CHINESE:
+        case STEP_NMT:
+            break; /* character by character */
+        default:
+            return false;
+        }
+    }
+    return true;
+}
+
 /* ---- loading --------------------------------------------------------------------------------- */
 
 /* BertNormalizer makes up to 5 steps; nothing else makes more than one. */

@@ -49,6 +49,7 @@ struct cutter {
     const struct piece *in;
     struct token_span held; /* waits for its neighbour */
     bool holds, held_match;
+    bool open; /* more may follow: nothing is sent that this could change */
 };
 
 static bool send(struct cutter *c, struct token_span range)
@@ -96,7 +97,7 @@ static bool joins(const struct cutter *c, bool match)
     }
 }
 
-static bool cut(struct cutter *c, size_t start, size_t end, bool match)
+static bool cut_by_behavior(struct cutter *c, size_t start, size_t end, bool match)
 {
     match = match != c->p->invert;
     struct token_span range = {start, end};
@@ -116,6 +117,34 @@ static bool cut(struct cutter *c, size_t start, size_t end, bool match)
     return hold(c, range, match);
 }
 
+static bool cut(struct cutter *c, size_t start, size_t end, bool match)
+{
+    if (!cut_by_behavior(c, start, end, match)) {
+        return false;
+    }
+    if (c->open) {
+        part_stop(c->en, c->in, c->holds ? c->held.start : end);
+    }
+    return true;
+}
+
+/* What is left behind the last match. */
+static bool cut_rest(struct cutter *c, size_t done)
+{
+    return c->open || ((done == c->in->n || cut(c, done, c->in->n, false)) && flush(c));
+}
+
+static enum regex_result find_next(const struct cutter *c, size_t from, struct token_span *m)
+{
+    const struct piece *in = c->in;
+    const struct pattern *p = &c->p->pattern;
+    struct encoder *en = c->en;
+    if (c->open && p->regex) {
+        return regex_find_certain(p->regex, en->regex, in->data, in->n, from, m, en->e);
+    }
+    return pattern_find(p, en->regex, in->data, in->n, from, m, en->e);
+}
+
 static bool split_by_pattern(struct cutter *c)
 {
     const struct piece *in = c->in;
@@ -124,8 +153,7 @@ static bool split_by_pattern(struct cutter *c)
     bool any = false;
     struct token_span m;
     enum regex_result found;
-    while (from <= in->n && (found = pattern_find(&c->p->pattern, c->en->regex, in->data, in->n,
-                                                  from, &m, c->en->e)) == REGEX_MATCH) {
+    while (from <= in->n && (found = find_next(c, from, &m)) == REGEX_MATCH) {
         bool empty = m.start == m.end;
         /* Oniguruma's iterator: no empty match right behind a match. */
         if (!(empty && any && m.start == done)) {
@@ -144,7 +172,7 @@ static bool split_by_pattern(struct cutter *c)
     if (from <= in->n && found == REGEX_ERROR) {
         return false;
     }
-    return (done == in->n || cut(c, done, in->n, false)) && flush(c);
+    return cut_rest(c, done);
 }
 
 static bool split_by_class(struct cutter *c)
@@ -161,7 +189,7 @@ static bool split_by_class(struct cutter *c)
         }
         i = end;
     }
-    return (done == in->n || cut(c, done, in->n, false)) && flush(c);
+    return cut_rest(c, done);
 }
 
 /* Of \w+|[^\w\s]+ : 0 white space, 1 word, 2 other. */
@@ -183,9 +211,12 @@ static bool split_words(struct cutter *c)
             }
             start = i;
             run = here;
+            if (c->open) {
+                part_stop(c->en, in, i);
+            }
         }
     }
-    return !run || send(c, (struct token_span){start, in->n});
+    return c->open || !run || send(c, (struct token_span){start, in->n});
 }
 
 enum { SCRIPT_ANY = -1 };
@@ -301,20 +332,26 @@ static bool run_byte_level(struct encoder *en, size_t stage, const struct piece 
     if (!p->split) {
         return run_spelled(en, stage, in);
     }
+    const struct cutter c = {.en = en, .p = p, .in = in, .open = en->open && stage == 0};
     size_t from = 0;
     struct token_span m;
     enum regex_result found = REGEX_NONE;
-    while (from < in->n && (found = regex_find(p->pattern.regex, en->regex, in->data, in->n, from,
-                                               &m, en->e)) == REGEX_MATCH) {
+    while (from < in->n && (found = find_next(&c, from, &m)) == REGEX_MATCH) {
         struct piece gap = piece_slice(in, from, m.start);
         struct piece word = piece_slice(in, m.start, m.end);
         if ((gap.n && !run_spelled(en, stage, &gap)) || !run_spelled(en, stage, &word)) {
             return false;
         }
         from = m.end;
+        if (c.open) {
+            part_stop(en, in, from);
+        }
     }
     if (found == REGEX_ERROR) {
         return false;
+    }
+    if (c.open) {
+        return true;
     }
     struct piece rest = piece_slice(in, from, in->n);
     return rest.n == 0 || run_spelled(en, stage, &rest);
@@ -365,7 +402,8 @@ static bool run_from(struct encoder *en, size_t stage, const struct piece *in)
         return encode_word(en, in);
     }
     const struct pretokenizer *p = &en->t->pretokenizer[stage];
-    struct cutter c = {.en = en, .p = p, .next = stage + 1, .in = in};
+    struct cutter c = {
+        .en = en, .p = p, .next = stage + 1, .in = in, .open = en->open && stage == 0};
     switch (p->stage) {
     case STAGE_BYTE_LEVEL:
         return run_byte_level(en, stage, in);
@@ -387,6 +425,41 @@ static bool run_from(struct encoder *en, size_t stage, const struct piece *in)
 bool pretokenize_run(struct encoder *en, const struct piece *in)
 {
     return in->n == 0 || run_from(en, 0, in);
+}
+
+bool pretokenize_run_open(struct encoder *en, const struct piece *in)
+{
+    en->open = true;
+    bool good = pretokenize_run(en, in);
+    en->open = false;
+    return good;
+}
+
+bool pretokenize_is_open(const struct tokenizer *t)
+{
+    if (t->n_pretokenizers == 0) {
+        return false;
+    }
+    const struct pretokenizer *p = &t->pretokenizer[0];
+    switch (p->stage) {
+    case STAGE_BYTE_LEVEL:
+        return p->split;
+    case STAGE_SPLIT:
+        /* Empty matches would have to be remembered where neighbours join. */
+        return p->pattern.literal || (!regex_looks_behind(p->pattern.regex) &&
+                                      (p->behavior == ISOLATED || p->behavior == REMOVED));
+    case STAGE_CLASS:
+    case STAGE_WORDS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool pretokenize_may_cut(const struct tokenizer *t, const struct piece *in, size_t at)
+{
+    /* A part that begins with a blank gets no other in front. */
+    return !t->pretokenizer[0].prefix_space || in->data[at] == ' ';
 }
 
 /* ---- loading --------------------------------------------------------------------------------- */

@@ -27,12 +27,15 @@ enum { MATCH_LIMIT = 10000000, HEAP_LIMIT = 65536, JIT_STACK_MAX = 8 << 20, MAX_
 struct regex {
     pcre2_code *code;
     bool jit;
+    bool looks_behind;
 };
 
 struct regex_scratch {
     pcre2_match_data *match;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
+    pcre2_code *certain; /* compiled for partial matches, when one is first asked for */
+    bool certain_jit;
 };
 
 /* ---- Oniguruma -> pcre2 ---------------------------------------------------------------------- */
@@ -45,6 +48,7 @@ struct translation {
     size_t group[MAX_GROUPS]; /* where open groups begin */
     size_t n_groups;
     bool no_memory;
+    bool looks_behind;   /* beyond what pcre2 counts */
     const char *refused; /* why */
 };
 
@@ -114,6 +118,7 @@ static bool is_hex(char c)
 static void translate_escape(struct translation *t, bool inside)
 {
     char letter = t->in[1];
+    t->looks_behind = t->looks_behind || (!inside && letter && strchr("AGK", letter));
     for (size_t i = 0; i < ARRAY_LEN(escapes); i++) {
         if (letter == escapes[i].letter) {
             const char *text = inside ? escapes[i].inside : escapes[i].outside;
@@ -290,6 +295,7 @@ static void translate_one(struct translation *t)
         put(t, t->in++, 1);
         return;
     default:
+        t->looks_behind = t->looks_behind || *t->in == '^';
         t->atom = t->n;
         size_t n = utf8_size(*t->in);
         size_t left = strlen(t->in);
@@ -300,13 +306,14 @@ static void translate_one(struct translation *t)
 }
 
 /* malloc'ed, NULL and a sentence where the pattern cannot be had in pcre2. */
-static char *translate(const char *pattern, struct err *e)
+static char *translate(const char *pattern, bool *looks_behind, struct err *e)
 {
     struct translation t = {.in = pattern};
     put_text(&t, "");
     while (*t.in && !t.refused && !t.no_memory) {
         translate_one(&t);
     }
+    *looks_behind = t.looks_behind;
     if (t.no_memory) {
         err_no_memory(e);
     } else if (t.refused) {
@@ -321,9 +328,9 @@ static char *translate(const char *pattern, struct err *e)
 
 /* ---- compile and match ----------------------------------------------------------------------- */
 
-static pcre2_code *compile(const char *pattern, struct err *e)
+static pcre2_code *compile(const char *pattern, bool *looks_behind, struct err *e)
 {
-    char *translated = translate(pattern, e);
+    char *translated = translate(pattern, looks_behind, e);
     pcre2_compile_context *context = translated ? pcre2_compile_context_create(NULL) : NULL;
     if (!context) {
         free(translated);
@@ -356,11 +363,14 @@ struct regex *regex_compile(const char *pattern, struct err *e)
         err_no_memory(e);
         return NULL;
     }
-    r->code = compile(pattern, e);
+    r->code = compile(pattern, &r->looks_behind, e);
     if (!r->code) {
         free(r);
         return NULL;
     }
+    uint32_t behind = 1;
+    pcre2_pattern_info(r->code, PCRE2_INFO_MAXLOOKBEHIND, &behind);
+    r->looks_behind = r->looks_behind || behind > 0;
     r->jit = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE) == 0;
     return r;
 }
@@ -400,8 +410,31 @@ void regex_scratch_free(struct regex_scratch *s)
         pcre2_match_data_free(s->match);
         pcre2_match_context_free(s->context);
         pcre2_jit_stack_free(s->stack);
+        pcre2_code_free(s->certain);
         free(s);
     }
+}
+
+/* What pcre2 says of a match. */
+static enum regex_result result(int rc, const struct regex_scratch *s, size_t from,
+                                struct token_span *match, struct err *e)
+{
+    if (rc >= 0) {
+        const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
+        *match = (struct token_span){at[0], at[1]};
+        if (at[0] >= from && at[1] >= at[0]) {
+            return REGEX_MATCH;
+        }
+        err_set(e, ERR_LOAD, "a regular expression of the tokenizer matches backwards (\\K)");
+        return REGEX_ERROR;
+    }
+    if (rc == PCRE2_ERROR_NOMATCH || rc == PCRE2_ERROR_PARTIAL) {
+        return REGEX_NONE;
+    }
+    char why[128] = "";
+    pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
+    err_set(e, ERR_LOAD, "a regular expression of the tokenizer gives up on this text: %s", why);
+    return REGEX_ERROR;
 }
 
 enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, const char *text,
@@ -413,22 +446,35 @@ enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, con
     int rc = r->jit
                  ? pcre2_jit_match(r->code, subject, n, from, 0, s->match, s->context)
                  : pcre2_match(r->code, subject, n, from, PCRE2_NO_UTF_CHECK, s->match, s->context);
-    if (rc >= 0) {
-        const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
-        *match = (struct token_span){at[0], at[1]};
-        if (at[0] >= from && at[1] >= at[0]) {
-            return REGEX_MATCH;
+    return result(rc, s, from, match, e);
+}
+
+bool regex_looks_behind(const struct regex *r)
+{
+    return r->looks_behind;
+}
+
+/* PCRE2_PARTIAL_HARD gives up a match as soon as the end of the subject is looked at. Compiling for
+ * it takes time that few need, and a tokenizer does not change: the scratch has a copy. */
+enum regex_result regex_find_certain(const struct regex *r, struct regex_scratch *s,
+                                     const char *text, size_t n, size_t from,
+                                     struct token_span *match, struct err *e)
+{
+    if (!s->certain) {
+        s->certain = pcre2_code_copy(r->code);
+        if (!s->certain) {
+            err_no_memory(e);
+            return REGEX_ERROR;
         }
-        err_set(e, ERR_LOAD, "a regular expression of the tokenizer matches backwards (\\K)");
-        return REGEX_ERROR;
+        s->certain_jit = pcre2_jit_compile(s->certain, PCRE2_JIT_PARTIAL_HARD) == 0;
     }
-    if (rc == PCRE2_ERROR_NOMATCH) {
-        return REGEX_NONE;
-    }
-    char why[128] = "";
-    pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
-    err_set(e, ERR_LOAD, "a regular expression of the tokenizer gives up on this text: %s", why);
-    return REGEX_ERROR;
+    PCRE2_SPTR subject = (PCRE2_SPTR)text;
+    int rc = s->certain_jit
+                 ? pcre2_jit_match(s->certain, subject, n, from, PCRE2_PARTIAL_HARD, s->match,
+                                   s->context)
+                 : pcre2_match(s->certain, subject, n, from,
+                               PCRE2_PARTIAL_HARD | PCRE2_NO_UTF_CHECK, s->match, s->context);
+    return result(rc, s, from, match, e);
 }
 
 /* ---- patterns -------------------------------------------------------------------------------- */

@@ -86,6 +86,24 @@ bool encoder_encode(struct encoder *en, const char *text, size_t n, unsigned fla
 bool encoder_encode_spans(struct encoder *en, const char *text, size_t n, unsigned flags,
                           struct ids *out, struct token_spans *where, struct err *e);
 
+/* How far a text that comes in parts has got; all zero at its beginning. */
+struct encode_progress {
+    size_t done; /* bytes whose ids have come */
+    bool begun;
+};
+
+/* Encodes a part of a longer text: text[0..n) is what follows the first p->done bytes. Appends the
+ * ids that no text behind it can change, and adds to p->done the bytes that they stand for; the
+ * caller drops these and comes again with what is left and more behind it. With `last` all of it is
+ * encoded. All ids together are those of the whole text encoded at once; ranges count from the
+ * beginning of the whole text.
+ *
+ * Where the files of a tokenizer do not cut a text into words (Llama 2), or cut it in a way that
+ * looks back or changes text across words, nothing is settled before the last part. */
+bool encoder_encode_part(struct encoder *en, const char *text, size_t n, bool last, unsigned flags,
+                         struct encode_progress *p, struct ids *out, struct token_spans *where,
+                         struct err *e);
+
 /* show_special: special tokens are spelled out rather than left out. */
 struct decoder *decoder_new(const struct tokenizer *t, bool show_special, struct err *e);
 void decoder_free(struct decoder *d);

@@ -77,9 +77,11 @@ void buffer_drop(struct buffer *t, size_t n)
     memmove(t->data, t->data + n, t->n + 1);
 }
 
-bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e)
+bool buffer_read_some(struct buffer *t, size_t enough, bool *end, int fd, const char *name,
+                      struct err *e)
 {
-    for (;;) {
+    *end = false;
+    while (t->n < enough) {
         if (!reserve(t, READ_SIZE))
             return err_no_memory(e);
         const ssize_t got = read(fd, t->data + t->n, READ_SIZE);
@@ -89,11 +91,20 @@ bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e)
             return err_set(e, ERR_RUNTIME, "cannot read %s: %s", name, strerror(errno));
         t->n += (size_t)got;
         t->data[t->n] = '\0';
-        if (got == 0)
+        if (got == 0) {
+            *end = true;
             return true;
+        }
         if (t->n > READ_LIMIT)
             return err_set(e, ERR_RUNTIME, "%s is longer than %zu bytes", name, READ_LIMIT);
     }
+    return true;
+}
+
+bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e)
+{
+    bool end;
+    return buffer_read_some(t, SIZE_MAX, &end, fd, name, e);
 }
 
 bool buffer_ok(const struct buffer *t, struct err *e)

@@ -27,6 +27,11 @@ void buffer_drop(struct buffer *t, size_t n);
 /* Appends what `fd` gives until its end, `name` being what the user calls it. ERR_RUNTIME. */
 bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e);
 
+/* The same, but reads no further than until at least `enough` bytes are there; *end: there are no
+ * more. */
+bool buffer_read_some(struct buffer *t, size_t enough, bool *end, int fd, const char *name,
+                      struct err *e);
+
 /* False and the sentence where memory ran out on the way. */
 bool buffer_ok(const struct buffer *t, struct err *e);
 

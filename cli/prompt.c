@@ -15,11 +15,17 @@ static void separate(struct buffer *out)
         buffer_add(out, "\n", 1);
 }
 
+static bool open_file(const char *path, int *fd, struct err *e)
+{
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    return *fd >= 0 || err_set(e, ERR_RUNTIME, "cannot read %s: %s", path, strerror(errno));
+}
+
 static bool read_file(const char *path, struct buffer *out, struct err *e)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", path, strerror(errno));
+    int fd;
+    if (!open_file(path, &fd, e))
+        return false;
     const bool ok = buffer_read(out, fd, path, e);
     close(fd);
     return ok;
@@ -71,11 +77,37 @@ bool prompt_read(const struct options *o, struct buffer *out, bool *given, struc
     return buffer_ok(out, e);
 }
 
+bool prompt_open(const struct options *o, int *fd, const char **name, struct err *e)
+{
+    const bool from_words = o->n_words > 0 || o->prompt != NULL;
+    const bool from_file = o->file != NULL && strcmp(o->file, "-") != 0;
+    const bool from_stdin = o->wants_stdin || (o->file != NULL && !from_file);
+    *fd = -1;
+    if (from_words || (from_file && from_stdin))
+        return true;
+    *name = from_file ? o->file : "standard input";
+    if (from_file)
+        return open_file(o->file, fd, e);
+    if (from_stdin || has_input())
+        *fd = STDIN_FILENO;
+    return true;
+}
+
+void prompt_close(int fd)
+{
+    if (fd > STDIN_FILENO)
+        close(fd);
+}
+
+unsigned prompt_flags(const struct options *o)
+{
+    return (o->no_bos ? 0 : ENCODE_ADD_SPECIAL) | (o->special ? ENCODE_PARSE_SPECIAL : 0);
+}
+
 bool prompt_encode(const struct options *o, const struct tokenizer *t, const struct buffer *text,
                    struct ids *out, struct token_spans *where, struct err *e)
 {
-    const unsigned flags =
-        (o->no_bos ? 0 : ENCODE_ADD_SPECIAL) | (o->special ? ENCODE_PARSE_SPECIAL : 0);
+    const unsigned flags = prompt_flags(o);
     const char *bytes = text->n > 0 ? text->data : "";
     struct encoder *encoder = encoder_new(t, e);
     if (encoder == NULL)

@@ -14,6 +14,14 @@
  * terminal and no -f was given. *given is false where there is nothing to read a prompt from. */
 bool prompt_read(const struct options *o, struct buffer *out, bool *given, struct err *e);
 
+/* Where the prompt is one file or stdin alone, *fd: open for reading, with its name for sentences;
+ * the caller gives both back with prompt_close. Else *fd is -1 and prompt_read is the way. */
+bool prompt_open(const struct options *o, int *fd, const char **name, struct err *e);
+void prompt_close(int fd);
+
+/* What --no-bos and --special mean to an encoder. */
+unsigned prompt_flags(const struct options *o);
+
 /* Appends the ids of the text, by --no-bos and --special; and where each lies in it, unless `where`
  * is NULL. */
 bool prompt_encode(const struct options *o, const struct tokenizer *t, const struct buffer *text,

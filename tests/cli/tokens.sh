@@ -52,6 +52,22 @@ dd if="$tmp/ids" bs=1000 2>/dev/null | "$TGEN" detokenize >"$tmp/pieces"
 same "detokenize a pipe of many reads" "$tmp/whole" "$tmp/pieces"
 if [ "$(wc -c <"$tmp/whole")" -gt 100000 ]; then ok "detokenize a long file"; else fail "detokenize a long file" "$(wc -c <"$tmp/whole")"; fi
 
+# So does a long text; as an argument it is encoded at once.
+awk 'BEGIN { srand(1); for (i = 0; i < 9000; i++) printf "%s%s", substr("<|endoftext|> a  b\n\nnaïve it was 12345 ...   end", rand() * 30, 30), i % 9 ? " " : "\n" }' >"$tmp/text"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+    head -c 120000 "$tmp/text"
+    printf 'x%s' "$i"
+done >"$tmp/long"
+for option in '' --special --json; do
+    # shellcheck disable=SC2086 # split on purpose
+    run tokenize $option -p '' -f "$tmp/long" # two sources: read as a whole, with a newline between
+    cp "$tmp/out" "$tmp/whole"
+    # shellcheck disable=SC2086
+    { cat "$tmp/long"; echo; } | "$TGEN" tokenize $option >"$tmp/pieces"
+    same "tokenize $option a pipe of many parts" "$tmp/whole" "$tmp/pieces"
+done
+if [ "$(wc -c <"$tmp/long")" -gt 1800000 ]; then ok "tokenize a long file"; else fail "tokenize a long file" "$(wc -c <"$tmp/long")"; fi
+
 # Round trips; an incomplete character is kept, since ids came for it.
 for text in "$once" ' leading  and trailing ' "$(printf 'a\tb\r\n\nc')" 'naïve café 中文 😀' "$(printf '\303')" "$(printf '\377\200x')"; do
     printf '%s' "$text" >"$tmp/expected"

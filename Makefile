@@ -54,7 +54,7 @@ DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(FUZZ_BIN:=.d)
 
 # ---- targets ---------------------------------------------------------------------------------------------------
 
-.PHONY: all test lint format install uninstall clean help FORCE
+.PHONY: all test lint format install uninstall clean help tests/bench/bench_tokenizer FORCE
 .DELETE_ON_ERROR:
 
 all: $(TGEN) ## builds the program
@@ -94,6 +94,13 @@ $(TEST_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
 $(FUZZ_BIN): $(B)/%: %.c $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(B)/flags
 	$(call say,FUZZ,$<)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(TGEN_LDLIBS)
+
+tests/bench/bench_tokenizer: $(B)/tests/bench/bench_tokenizer
+
+$(B)/tests/bench/bench_tokenizer: $(B)/%: %.c $(LIB_OBJ) $(B)/flags
+	$(call say,BENCH,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS)
 
 # ---- installing ------------------------------------------------------------------------------------------------
 

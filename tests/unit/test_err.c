@@ -52,7 +52,7 @@ static void a_cut_leaves_no_half_character(void **state)
 static void a_long_prefix_is_cut(void **state)
 {
     (void)state;
-    char long_name[1000];
+    char long_name[2 * sizeof(((struct err *)0)->text)];
     memset(long_name, 'n', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
     struct err e;

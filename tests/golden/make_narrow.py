@@ -965,7 +965,8 @@ def narrow_config(config, tensors, keep, vocab, width=40, key=None, expert_width
         keep_width(config, d, tensors, width, [key] if key else WIDTH_KEYS, names)
     if expert_width:
         keep_width(config, d, tensors, expert_width, ("moe_intermediate_size", "intermediate_size"), d["experts"])
-    config.update(changes or {})
+    for name, value in (changes or {}).items():
+        config[name] = {**config[name], **value} if isinstance(value, dict) else value
     return tensors
 
 
@@ -1011,7 +1012,8 @@ def write_narrow(name, keep=(0, 1), dtype="bfloat16", n_ids=28, **how):
         set_dtype(config, dtype)
         tensors = {n: stored(n, values) for n, values in tensors.items()}
         model = Decoder(text_of(config), floats(tensors))
-        cut = f"layers {', '.join(map(str, keep))}, {vocab} ids (others modulo that), thinner feed-forwards, {dtype}"
+        cut = f"layers {', '.join(map(str, keep))}, {vocab} ids (others modulo that), thinner feed-forwards, BF16"
+        cut += f", changed: {json.dumps(how['changes'])}" if "changes" in how else ""
         made = expected_of(name, expected, model, error, cut)
         if made:
             size = write_files(os.path.join(HERE, name), config, tensors, *made)
@@ -1092,14 +1094,19 @@ CHOSEN = {
     "opt-galactica": {},
     "biogpt": {},
     "xglm": {},
-    "ctrl": {},
+    "ctrl": {"changes": {"layer_norm_epsilon": 0.01}},
     "bloom-hub": {"width": None},
     "bloom-postln": {"keep": (0,), "width": None},
     "falcon-7b": {"key": "ffn_hidden_size"},
     "falcon-11b": {},
     "falcon-40b": {"width": 48, "key": "ffn_hidden_size"},
     "falcon-rw": {"key": "ffn_hidden_size"},
-    "mpt-clip": {"keep": (0, 2), "width": 48, "key": "expansion_ratio"},
+    "mpt-clip": {
+        "keep": (0, 2),
+        "width": 48,
+        "key": "expansion_ratio",
+        "changes": {"attn_config": {"alibi_bias_max": 5}},
+    },
     "phi-gqa": {},
     "bert-lm": {},
     "roberta-lm": {},

@@ -198,6 +198,8 @@ static bool read_norm(struct binder *b, const char *stem, struct numbers at, con
 
 static float norm_eps(const struct model_spec *spec, enum role role)
 {
+    if (role == ROLE_QUERY_A_NORM || role == ROLE_KV_A_NORM)
+        return spec->mla.latent_norm_eps;
     return role == ROLE_FINAL_NORM && spec->final_norm_eps > 0 ? spec->final_norm_eps
                                                                : spec->norm_eps;
 }

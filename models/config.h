@@ -25,6 +25,8 @@ enum {
 
 struct config {
     const struct json *root;
+    const struct json
+        *outer;          /* the whole file, where root is the text_config of a multimodal one */
     struct arena *arena; /* of the model: what the spec points to */
     bool *read;          /* per member of root */
     struct err *e;

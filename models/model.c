@@ -66,6 +66,7 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
     struct config c;
     if (!config_init(&c, config, &m->arena, e))
         return false;
+    c.outer = root;
     if (json_type(model_type) != JSON_STRING)
         return err_set(e, ERR_LOAD, "\"model_type\" is missing");
     m->family = family_find(json_text(model_type, ""));

@@ -77,11 +77,12 @@ struct moe_spec {
 
 /* Latent attention (DeepSeek-AI 2024): keys and values come from one short vector a token. */
 struct mla_spec {
-    int kv_lora_rank;     /* deepseek_v2: kv_lora_rank; 0: ordinary attention */
-    int q_lora_rank;      /* deepseek_v2: q_lora_rank; 0: queries are projected at once */
-    int qk_nope_head_dim; /* deepseek_v2: qk_nope_head_dim */
-    int qk_rope_head_dim; /* deepseek_v2: qk_rope_head_dim */
-    int v_head_dim;       /* deepseek_v2: v_head_dim */
+    int kv_lora_rank;      /* deepseek_v2: kv_lora_rank; 0: ordinary attention */
+    int q_lora_rank;       /* deepseek_v2: q_lora_rank; 0: queries are projected at once */
+    int qk_nope_head_dim;  /* deepseek_v2: qk_nope_head_dim */
+    int qk_rope_head_dim;  /* deepseek_v2: qk_rope_head_dim */
+    int v_head_dim;        /* deepseek_v2: v_head_dim */
+    float latent_norm_eps; /* deepseek_v2: constant; rms_norm_eps is not for the latents' norms */
 };
 
 enum { MOE_MAX_GROUPS = 64 };

@@ -23,6 +23,7 @@ static double yarn_mscale(struct config *c)
 static void read_latents(struct config *c, struct model_spec *spec)
 {
     struct mla_spec *const mla = &spec->mla;
+    mla->latent_norm_eps = 1e-6f;
     mla->kv_lora_rank = config_size(c, "kv_lora_rank", CONFIG_MAX_SIZE);
     mla->q_lora_rank = config_size_or(c, "q_lora_rank", CONFIG_MAX_SIZE, 0);
     mla->qk_nope_head_dim = config_size(c, "qk_nope_head_dim", CONFIG_MAX_HEAD);

@@ -13,6 +13,10 @@ static float embedding_scale(struct config *c, int hidden_size)
     const struct json *dtype = config_any(c, "torch_dtype");
     if (!dtype)
         dtype = config_any(c, "dtype");
+    if (!dtype)
+        dtype = json_get(c->outer, "torch_dtype");
+    if (!dtype)
+        dtype = json_get(c->outer, "dtype");
     const float scale = sqrtf((float)hidden_size);
     if (strcmp(json_text(dtype, ""), "bfloat16") != 0)
         return scale;

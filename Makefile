@@ -50,11 +50,13 @@ CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
 TEST_SRC := $(wildcard tests/unit/test_*.c tests/kernels/*.c tests/golden/*.c)
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
-DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(FUZZ_BIN:=.d)
+BENCH     := $(basename $(wildcard tests/bench/*.c))
+BENCH_BIN := $(addprefix $(B)/,$(BENCH))
+DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(FUZZ_BIN:=.d) $(BENCH_BIN:=.d)
 
 # ---- targets ---------------------------------------------------------------------------------------------------
 
-.PHONY: all test lint format install uninstall clean help tests/bench/bench_tokenizer FORCE
+.PHONY: all test lint format install uninstall clean help $(BENCH) FORCE
 .DELETE_ON_ERROR:
 
 all: $(TGEN) ## builds the program
@@ -95,9 +97,10 @@ $(FUZZ_BIN): $(B)/%: %.c $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(B)/flags
 	$(call say,FUZZ,$<)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(TGEN_LDLIBS)
 
-tests/bench/bench_tokenizer: $(B)/tests/bench/bench_tokenizer
+# What measures: make tests/bench/NAME builds $(B)/tests/bench/NAME.
+$(BENCH): %: $(B)/%
 
-$(B)/tests/bench/bench_tokenizer: $(B)/%: %.c $(LIB_OBJ) $(B)/flags
+$(BENCH_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
 	$(call say,BENCH,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS)

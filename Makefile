@@ -3,8 +3,10 @@
 #   make            the program, ./tgen
 #   make help       every target
 #   make V=1        shows the commands;  make MODE=debug|asan|tsan  builds a separate tree under build/
+#   make CROSS=aarch64-linux-gnu-   builds for another machine, in build/aarch64-linux-gnu
 
 MODE   ?= release
+CROSS  ?=
 PREFIX ?= /usr/local
 V      ?= 0
 
@@ -13,6 +15,15 @@ CC      ?= cc
 PKG     := libcjson libpcre2-8
 B       := build/$(MODE)
 TGEN    := $(if $(filter release,$(MODE)),tgen,$(B)/tgen)
+PKG_CONFIG := pkg-config
+CMOCKA  := -lcmocka
+ifneq ($(CROSS),)
+CC      := $(CROSS)gcc
+B       := build/$(patsubst %-,%,$(CROSS))$(filter-out -release,-$(MODE))
+TGEN    := $(B)/tgen
+PKG_CONFIG := PKG_CONFIG_LIBDIR=$(or $(PKG_CONFIG_LIBDIR),/usr/lib/$(CROSS:%-=%)/pkgconfig) pkg-config
+CMOCKA  := -Itests/cross
+endif
 Q       := $(if $(filter 0,$(V)),@,)
 say      = $(if $(filter 0,$(V)),@printf '  %-6s %s\n' $(1) $(2),@:)
 
@@ -28,40 +39,46 @@ OPTIMISE_tsan    := -O1 -fsanitize=thread -fno-omit-frame-pointer
 
 # The same source gives the same sums whatever the compiler could contract: FMA is only where a kernel says so.
 TGEN_CFLAGS  := -std=c11 -D_GNU_SOURCE -g $(OPTIMISE_$(MODE)) $(HARDEN) $(WARNINGS) -ffp-contract=off -pthread \
-                -I. $(shell pkg-config --cflags $(PKG) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
+                -I. $(shell $(PKG_CONFIG) --cflags $(PKG) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
 TGEN_LDFLAGS := $(OPTIMISE_$(MODE)) -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
-TGEN_LDLIBS  := $(shell pkg-config --libs $(PKG) 2>/dev/null) -lm $(LDLIBS)
+TGEN_LDLIBS  := $(shell $(PKG_CONFIG) --libs $(PKG) 2>/dev/null) -lm $(LDLIBS)
 
 ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 
 # Each rung of the kernel ladder has flags of its own; nothing else is built for more than the base machine.
 FLAGS_kernels_avx2   := -O3 -mavx2 -mfma -mf16c
 FLAGS_kernels_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
+FLAGS_kernels_neon   := -O3
 
 # ---- sources ---------------------------------------------------------------------------------------------------
 
 LIB_SRC := $(wildcard core/*.c core/kernels/*.c tokenizer/*.c models/*.c models/families/*.c)
 CLI_SRC := $(wildcard cli/*.c)
 ifneq ($(ARCH),x86_64)
-LIB_SRC := $(filter-out %_avx2.c %_avx512.c,$(LIB_SRC))
+LIB_SRC := $(filter-out $(wildcard core/kernels/kernels_avx*.c),$(LIB_SRC))
+endif
+ifneq ($(ARCH),aarch64)
+LIB_SRC := $(filter-out $(wildcard core/kernels/kernels_neon*.c),$(LIB_SRC))
 endif
 LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
-TEST_SRC := $(wildcard tests/unit/test_*.c tests/kernels/*.c tests/golden/*.c)
+KERNEL_OBJ := $(filter $(B)/core/kernels/%,$(LIB_OBJ))
+CHECK_KERNELS := $(B)/tests/kernels/check_kernels
+TEST_SRC := $(wildcard tests/unit/test_*.c tests/golden/*.c)
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH     := $(basename $(wildcard tests/bench/*.c))
 BENCH_BIN := $(addprefix $(B)/,$(BENCH))
-DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(FUZZ_BIN:=.d) $(BENCH_BIN:=.d)
+DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(CHECK_KERNELS).d $(FUZZ_BIN:=.d) $(BENCH_BIN:=.d)
 
 # ---- targets ---------------------------------------------------------------------------------------------------
 
-.PHONY: all test lint format install uninstall clean help $(BENCH) FORCE
+.PHONY: all test check_kernels lint format install uninstall clean help $(BENCH) FORCE
 .DELETE_ON_ERROR:
 
 all: $(TGEN) ## builds the program
 
-test: $(TGEN) $(TEST_BIN) $(FUZZ_BIN) ## builds and runs every test (needs libcmocka-dev)
+test: $(TGEN) $(TEST_BIN) $(CHECK_KERNELS) $(FUZZ_BIN) ## builds and runs every test (needs libcmocka-dev)
 	$(Q)TGEN=$(TGEN) BUILD=$(B) tests/run.sh
 
 lint: ## checks who includes whom, the format and what clang-tidy says
@@ -71,7 +88,7 @@ format: ## formats every source file in place
 	$(Q)git ls-files '*.c' '*.h' '*.inc' | xargs clang-format -i
 
 help: ## shows this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z_]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z_]+):.*## /\1\t/' | expand -t 12
 
 clean: ## removes everything that was built
 	$(Q)rm -rf build tgen
@@ -90,7 +107,15 @@ $(B)/%.o: %.c $(B)/flags
 $(TEST_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
 	$(call say,TEST,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS) -lcmocka
+	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(LIB_OBJ) $(TGEN_LDLIBS) $(CMOCKA)
+
+# The kernels need nothing but libc, so their checker can be built for machines that no library is there for.
+check_kernels: $(CHECK_KERNELS) ## builds the kernels' checker alone; with CROSS= too, without any library
+
+$(CHECK_KERNELS): $(B)/%: %.c $(KERNEL_OBJ) $(B)/flags
+	$(call say,TEST,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(KERNEL_OBJ) -lm $(CMOCKA)
 
 # Without a fuzzer: replay.c feeds the targets their corpora. tests/fuzz/README.md says how to fuzz.
 $(FUZZ_BIN): $(B)/%: %.c $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(B)/flags

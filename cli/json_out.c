@@ -26,7 +26,7 @@ void json_out_quoted(struct buffer *t, const char *text, size_t n)
             buffer_add_string(t, "\\n");
         else if (c == '\t')
             buffer_add_string(t, "\\t");
-        else if (c >= 0 && c < 0x20)
+        else if ((unsigned char)c < 0x20)
             buffer_addf(t, "\\u%04x", (unsigned)c);
         else
             buffer_add(t, text + i, size);

@@ -1,10 +1,10 @@
 #!/bin/sh
 # Runs every test and counts: the cmocka programs test by test, the fuzz targets over their corpora, then the scripts of
-# tests/cli. Failures are shown in full; the last line is "N passed, N failed, N skipped"; exit 1 where any failed.
+# tests/kernels and tests/cli. Failures are shown in full; the last line is "N passed, N failed, N skipped"; exit 1 where any failed.
 # Run from the root of the tree by `make test`, with BUILD (a tree under build/) and TGEN (the program) in the environment.
 #
-# A script of tests/cli prints a line "ok NAME", "FAIL NAME: why" or "SKIP NAME: why" for each of its tests, and exits
-# with something else than 0 where one failed; lib.sh is what they share.
+# A script prints a line "ok NAME", "FAIL NAME: why" or "SKIP NAME: why" for each of its tests, and exits
+# with something else than 0 where one failed; lib.sh is what those of tests/cli share.
 set -u
 BUILD=${BUILD:-build/release}
 TGEN=${TGEN:-tgen}
@@ -62,7 +62,7 @@ for source in tests/fuzz/fuzz_*.c; do
     count "$name" $status $((status == 0)) $((status != 0)) 0
 done
 
-for script in tests/cli/*.sh; do
+for script in tests/kernels/*.sh tests/cli/*.sh; do
     [ -e "$script" ] && [ "$script" != tests/cli/lib.sh ] || continue
     sh "$script" >"$output" 2>&1
     status=$?

@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 static bool always(void)
@@ -62,6 +64,14 @@ static bool has_avx512(void)
            all_of(f.ebx7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
 }
 
+#elif defined(__aarch64__)
+
+/* The kernel says what the processor has and what it keeps for a process. */
+static bool has_neon(void)
+{
+    return getauxval(AT_HWCAP) & HWCAP_ASIMD;
+}
+
 #endif
 
 static const struct rung {
@@ -73,12 +83,23 @@ static const struct rung {
 #if defined(__x86_64__)
     {"avx2", has_avx2, kernels_avx2_fill},
     {"avx512", has_avx512, kernels_avx512_fill},
+#elif defined(__aarch64__)
+    {"neon", has_neon, kernels_neon_fill},
 #endif
 };
 
 enum { N_RUNGS = sizeof rungs / sizeof *rungs };
 
-const char *const kernels_levels[] = {"scalar", "avx2", "avx512", NULL};
+const char *const kernels_levels[] = {
+    "scalar",
+#if defined(__x86_64__)
+    "avx2",
+    "avx512",
+#elif defined(__aarch64__)
+    "neon",
+#endif
+    NULL,
+};
 
 static struct kernels tables[N_RUNGS];
 static size_t n_tables; /* those from the lowest to the best that this machine has */

@@ -1,7 +1,9 @@
 /*
  * The arithmetic, as a table of functions. Every level of the ladder is one such table:
  *
- *     scalar < avx2 (fma, f16c) < avx512 (f, bw, dq, vl)
+ *     scalar < avx2 (fma, f16c) < avx512 (f, bw, dq, vl)     on x86-64
+ *     scalar < neon                                          on 64-bit ARM
+ *     scalar                                                 on anything else
  *
  * The scalar functions are the definition: plain loops, double sums. Each rung overwrites what it
  * does better. Kernels know no threads, no models and no memory but what they are given; pointers
@@ -54,7 +56,7 @@ struct linear_args {
 };
 
 struct kernels {
-    const char *level; /* "scalar", "avx2", "avx512" */
+    const char *level; /* "scalar", "avx2", "avx512", "neon" */
 
     /* ORDER. One per type of stored weight. */
     void (*linear_rows[N_WEIGHT_TYPES])(const struct linear_args *a);
@@ -105,7 +107,8 @@ struct kernels {
                           size_t n_positions, size_t head_dim);
 };
 
-/* The levels from lowest to highest, ended by NULL, whether or not this machine has them. */
+/* The levels of this architecture from lowest to highest, ended by NULL, whether or not this
+ * machine has them. */
 extern const char *const kernels_levels[];
 
 /* The best table that this machine can run (CPU flags and operating system state are both asked).

@@ -12,6 +12,8 @@ void kernels_scalar_fill(struct kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_fill(struct kernels *k);
 void kernels_avx512_fill(struct kernels *k);
+#elif defined(__aarch64__)
+void kernels_neon_fill(struct kernels *k);
 #endif
 
 #endif

@@ -101,7 +101,8 @@ static void bench_read_once(const char *bytes, size_t n)
         x ^= line[0] ^ line[1];
         y ^= line[2] ^ line[3];
     }
-    __asm__ volatile("" : "+x"(x), "+x"(y));
+    x ^= y;
+    __asm__ volatile("" : : "r"(x[0] ^ x[1]));
 }
 
 static double bench_read(const char *bytes, size_t n)

@@ -27,7 +27,9 @@
 #include "core/kernels/kernels.h"
 #include "tests/kernels/bench.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(CASES)
+enum { N_CASES = CASES };
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { N_CASES = 60 };
 #else
 enum { N_CASES = 400 };

@@ -66,7 +66,11 @@ for file in $(sources cli tokenizer models core | grep '\.c$'); do
         flags='--target=aarch64-linux-gnu -I/usr/aarch64-linux-gnu/include'
         ;;
     *_avx2.c) flags='-mavx2 -mfma -mf16c' ;;
-    *_avx512.c) flags='-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c' ;;
+    *_avx512*.c)
+        flags='-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c'
+        case $file in *vnni.c | *bf16.c) flags="$flags -mavx512vnni" ;; esac
+        case $file in *bf16.c) flags="$flags -mavx512bf16" ;; esac
+        ;;
     *) flags= ;;
     esac
     clang-tidy --quiet "$file" -- $tidy_flags $flags 2>/dev/null || bad "$file: clang-tidy"

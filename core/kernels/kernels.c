@@ -22,8 +22,10 @@ static bool always(void)
 #if defined(__x86_64__)
 
 struct x86_features {
-    unsigned ecx1;  /* cpuid 1 */
-    unsigned ebx7;  /* cpuid 7.0 */
+    unsigned ecx1; /* cpuid 1 */
+    unsigned ebx7; /* cpuid 7.0 */
+    unsigned ecx7;
+    unsigned eax71; /* cpuid 7.1 */
     unsigned state; /* XCR0: the registers that the operating system saves */
 };
 
@@ -36,8 +38,12 @@ static struct x86_features x86_detect(void)
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
         return f;
     f.ecx1 = c;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         f.ebx7 = b;
+        f.ecx7 = c;
+        if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) /* a: the last subleaf */
+            f.eax71 = a;
+    }
     unsigned high;
     __asm__("xgetbv" : "=a"(f.state), "=d"(high) : "c"(0));
     return f;
@@ -64,6 +70,16 @@ static bool has_avx512(void)
            all_of(f.ebx7, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
 }
 
+static bool has_avx512vnni(void)
+{
+    return has_avx512() && all_of(x86_detect().ecx7, bit_AVX512VNNI);
+}
+
+static bool has_avx512bf16(void)
+{
+    return has_avx512vnni() && all_of(x86_detect().eax71, bit_AVX512BF16);
+}
+
 #elif defined(__aarch64__)
 
 /* The kernel says what the processor has and what it keeps for a process. */
@@ -83,6 +99,8 @@ static const struct rung {
 #if defined(__x86_64__)
     {"avx2", has_avx2, kernels_avx2_fill},
     {"avx512", has_avx512, kernels_avx512_fill},
+    {"avx512vnni", has_avx512vnni, kernels_avx512vnni_fill},
+    {"avx512bf16", has_avx512bf16, kernels_avx512bf16_fill},
 #elif defined(__aarch64__)
     {"neon", has_neon, kernels_neon_fill},
 #endif
@@ -93,8 +111,7 @@ enum { N_RUNGS = sizeof rungs / sizeof *rungs };
 const char *const kernels_levels[] = {
     "scalar",
 #if defined(__x86_64__)
-    "avx2",
-    "avx512",
+    "avx2",   "avx512", "avx512vnni", "avx512bf16",
 #elif defined(__aarch64__)
     "neon",
 #endif

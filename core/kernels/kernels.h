@@ -1,9 +1,9 @@
 /*
  * The arithmetic, as a table of functions. Every level of the ladder is one such table:
  *
- *     scalar < avx2 (fma, f16c) < avx512 (f, bw, dq, vl)     on x86-64
- *     scalar < neon                                          on 64-bit ARM
- *     scalar                                                 on anything else
+ *     scalar < avx2 (fma, f16c) < avx512 (f, bw, dq, vl) < avx512vnni < avx512bf16     on x86-64
+ *     scalar < neon                                                             on 64-bit ARM
+ *     scalar                                                                    on anything else
  *
  * The scalar functions are the definition: plain loops, double sums. Each rung overwrites what it
  * does better. Kernels know no threads, no models and no memory but what they are given; pointers
@@ -33,6 +33,9 @@ enum { WEIGHT_F32, WEIGHT_F16, WEIGHT_BF16, N_WEIGHT_TYPES };
  * The 4-bit codes lie two to a byte, the lower half first. */
 enum { CODE_F8_E4M3, CODE_I8, CODE_U8, CODE_U4, CODE_F4_E2M1, N_CODE_TYPES };
 
+/* What a level's dots multiply: f32 by FMA, pairs of bf16 into f32, fours of int8 into int32. */
+enum { PEAK_F32, PEAK_BF16, PEAK_INT8, N_PEAKS };
+
 /*
  * y[i, r] = (add ? y[i, r] : 0) + scale * (sum over k of x[i, k] * w(r, k) + (bias ? bias[r] : 0))
  * for i in [0, n_x) and r in [0, n_w). The kernel may be handed any window of rows r.
@@ -56,7 +59,7 @@ struct linear_args {
 };
 
 struct kernels {
-    const char *level; /* "scalar", "avx2", "avx512", "neon" */
+    const char *level; /* "scalar", "avx2", ... */
 
     /* ORDER. One per type of stored weight. */
     void (*linear_rows[N_WEIGHT_TYPES])(const struct linear_args *a);
@@ -105,6 +108,11 @@ struct kernels {
     /* ORDER. out[d] = sum over j of p[j] * v[j * v_stride + d]. */
     void (*attend_values)(float *out, const float *p, const float *v, size_t v_stride,
                           size_t n_positions, size_t head_dim);
+
+    /* For measuring, in no class: n_steps rounds of the level's best instruction on registers
+     * alone, in enough independent chains to keep it busy. Gives the multiplications and additions
+     * done. NULL where the level has no such instruction; PEAK_F32 is always there. */
+    double (*peak[N_PEAKS])(size_t n_steps);
 };
 
 /* The levels of this architecture from lowest to highest, ended by NULL, whether or not this

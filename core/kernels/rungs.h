@@ -8,10 +8,19 @@
 
 #include "core/kernels/kernels.h"
 
+/* Independent chains of a peak: two units with a latency of 5 cycles need ten, and twelve leave
+ * operands room in sixteen registers. */
+enum { PEAK_CHAINS = 12 };
+
+/* Unrolled, so that the chains stay in registers. */
+#define EVERY_CHAIN(i) _Pragma("GCC unroll 12") for (size_t i = 0; i < PEAK_CHAINS; i++)
+
 void kernels_scalar_fill(struct kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_fill(struct kernels *k);
 void kernels_avx512_fill(struct kernels *k);
+void kernels_avx512vnni_fill(struct kernels *k);
+void kernels_avx512bf16_fill(struct kernels *k);
 #elif defined(__aarch64__)
 void kernels_neon_fill(struct kernels *k);
 #endif

@@ -14,10 +14,6 @@
 #include <string.h>
 #include <time.h>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
 #include "core/kernels/kernels.h"
 
 enum { BENCH_WEIGHT_BYTES = 192 << 20, BENCH_X = 256, BENCH_K = 2048, BENCH_ELEMENTS = 4096 };
@@ -28,7 +24,7 @@ struct bench {
     char *w;      /* [BENCH_WEIGHT_BYTES], larger than any cache; halves that are small numbers */
     float *x;     /* [BENCH_X, BENCH_K] */
     float *y;     /* [BENCH_WEIGHT_BYTES / 64] */
-    double flops; /* limit, multiply and add counted as two; 0 where it is not known */
+    double flops; /* limit, multiply and add counted as two; */
     double bytes; /* limit */
 };
 
@@ -52,44 +48,11 @@ static double bench_now(void)
         }                                                                                          \
     } while (0)
 
-enum { BENCH_STEPS = 100000, BENCH_CHAINS = 12 };
-
-/* Twelve independent chains: two units with a latency of 5 cycles need ten. The empty asm keeps
- * the chains in registers and alive. */
-#define BENCH_CHAINS_OF(name, isa, vector, fma)                                                    \
-    __attribute__((target(isa))) static void name(void)                                            \
-    {                                                                                              \
-        const vector m = {0};                                                                      \
-        vector a = m, b = m, c = m, d = m, e = m, f = m, g = m, h = m, i = m, j = m, k = m, l = m; \
-        for (int step = 0; step < BENCH_STEPS; step++) {                                           \
-            a = fma(a, m, m), b = fma(b, m, m), c = fma(c, m, m), d = fma(d, m, m);                \
-            e = fma(e, m, m), f = fma(f, m, m), g = fma(g, m, m), h = fma(h, m, m);                \
-            i = fma(i, m, m), j = fma(j, m, m), k = fma(k, m, m), l = fma(l, m, m);                \
-            __asm__ volatile(""                                                                    \
-                             : "+x"(a), "+x"(b), "+x"(c), "+x"(d), "+x"(e), "+x"(f), "+x"(g),      \
-                               "+x"(h), "+x"(i), "+x"(j), "+x"(k), "+x"(l));                       \
-        }                                                                                          \
-    }
-
-#if defined(__x86_64__)
-BENCH_CHAINS_OF(bench_chains_avx2, "avx2,fma", __m256, _mm256_fmadd_ps)
-BENCH_CHAINS_OF(bench_chains_avx512, "avx512f", __m512, _mm512_fmadd_ps)
-#endif
-
-static double bench_peak(const char *level)
+static double bench_peak(double (*peak)(size_t n_steps))
 {
-    double seconds = INFINITY, lanes = 0;
-#if defined(__x86_64__)
-    if (strcmp(level, "avx2") == 0) {
-        lanes = 8;
-        BENCH_BEST(seconds, bench_chains_avx2());
-    } else if (strncmp(level, "avx512", 6) == 0) {
-        lanes = 16;
-        BENCH_BEST(seconds, bench_chains_avx512());
-    }
-#endif
-    (void)level;
-    return 2.0 * BENCH_STEPS * BENCH_CHAINS * lanes / seconds;
+    double seconds, done = 0;
+    BENCH_BEST(seconds, done = peak(100000));
+    return done / seconds;
 }
 
 static void bench_read_once(const char *bytes, size_t n)
@@ -116,9 +79,8 @@ static void bench_line(const struct bench *b, const char *what, double seconds, 
                        double bytes)
 {
     printf("%-7s %-17s %-26s %8.2f GFLOP/s", b->k->level, b->slot, what, 1e-9 * flops / seconds);
-    if (b->flops > 0)
-        printf(" %4.0f %%", 100 * flops / seconds / b->flops);
-    printf(" %8.2f GB/s %4.0f %%\n", 1e-9 * bytes / seconds, 100 * bytes / seconds / b->bytes);
+    printf(" %4.0f %% %8.2f GB/s %4.0f %%\n", 100 * flops / seconds / b->flops,
+           1e-9 * bytes / seconds, 100 * bytes / seconds / b->bytes);
 }
 
 static void bench_linear(const struct bench *b, void (*f)(const struct linear_args *), bool cols,
@@ -240,7 +202,7 @@ static void bench_free(struct bench *b)
 
 static void bench_limits(struct bench *b)
 {
-    b->flops = bench_peak(b->k->level);
+    b->flops = bench_peak(b->k->peak[PEAK_F32]);
     b->bytes = bench_read(b->w, BENCH_WEIGHT_BYTES);
     printf("%s: limits of one thread: %.1f GFLOP/s multiply-add, %.1f GB/s read from memory\n",
            b->k->level, 1e-9 * b->flops, 1e-9 * b->bytes);

@@ -5,16 +5,45 @@
  */
 #include "core/json.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* As deep as json_parse goes. */
 enum { MAX_DEPTH = 1000 };
 
+/* Eight bytes of the text, the first one lowest. */
+static uint64_t eight_at(const struct json_scan *s, size_t at)
+{
+    uint64_t eight;
+    memcpy(&eight, s->text + at, sizeof eight);
+    return le64toh(eight);
+}
+
+#define EACH_BYTE 0x0101010101010101u
+
+/* In front of the first byte that is 0, below `limit` (at most 0x80), the top bits are 0; its own
+ * is 1. (A borrow reaches only what stands behind it.) */
+static uint64_t mark_zero(uint64_t eight)
+{
+    return (eight - EACH_BYTE) & ~eight & 0x80 * EACH_BYTE;
+}
+
+static uint64_t mark_below(uint64_t eight, uint64_t limit)
+{
+    return (eight - limit * EACH_BYTE) & ~eight & 0x80 * EACH_BYTE;
+}
+
 /* Bytes that end the quick walk through a string: quotes, backslashes, control characters. */
 static bool is_special(unsigned char c)
 {
     return c == '"' || c == '\\' || c < 0x20;
+}
+
+static uint64_t mark_special(uint64_t eight)
+{
+    return mark_zero(eight ^ '"' * EACH_BYTE) | mark_zero(eight ^ '\\' * EACH_BYTE) |
+           mark_below(eight, 0x20);
 }
 
 static bool fail(struct json_scan *s, const char *what)
@@ -26,22 +55,32 @@ static bool fail(struct json_scan *s, const char *what)
     return false;
 }
 
-/* Most values have none before them, or one blank. */
-static void skip_space(struct json_scan *s)
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+/* Mostly a new line and some blanks. */
+static void skip_spaces(struct json_scan *s)
 {
     size_t at = s->at;
-    while (
-        at < s->n && (unsigned char)s->text[at] <= ' ' &&
-        (s->text[at] == ' ' || s->text[at] == '\n' || s->text[at] == '\r' || s->text[at] == '\t')) {
+    while (at < s->n && is_space(s->text[at])) {
         at++;
+        if (s->n - at >= 8) {
+            const uint64_t others = eight_at(s, at) ^ ' ' * EACH_BYTE;
+            at += others ? (size_t)__builtin_ctzll(others) / 8 : 8;
+        }
     }
     s->at = at;
 }
 
 /* The next byte that is no white space, 0 at the end. */
-static char peek(struct json_scan *s)
+static inline char peek(struct json_scan *s)
 {
-    skip_space(s);
+    if (s->at < s->n && (unsigned char)s->text[s->at] > ' ') {
+        return s->text[s->at]; /* mostly nothing stands before */
+    }
+    skip_spaces(s);
     return s->at < s->n ? s->text[s->at] : '\0';
 }
 
@@ -240,6 +279,12 @@ static bool escape(struct json_scan *s, size_t *n)
 static size_t plain_end(const struct json_scan *s)
 {
     size_t at = s->at;
+    for (; s->n - at >= 8; at += 8) {
+        const uint64_t marks = mark_special(eight_at(s, at));
+        if (marks) {
+            return at + (size_t)__builtin_ctzll(marks) / 8;
+        }
+    }
     while (at < s->n && !is_special((unsigned char)s->text[at])) {
         at++;
     }
@@ -295,39 +340,54 @@ static bool is_at(const struct json_scan *s, char a, char b)
     return s->at < s->n && (s->text[s->at] == a || s->text[s->at] == b);
 }
 
+static bool goes_on(char c)
+{
+    return (c >= '0' && c <= '9') || c == '.' || c == 'e' || c == 'E';
+}
+
+/* A whole number of up to nine digits, as ids are; false where it is something else. */
+static bool short_number(struct json_scan *s, double *out)
+{
+    const char *digits = s->text + s->at;
+    const size_t left = s->n - s->at;
+    int32_t value = 0;
+    size_t n = 0;
+    for (; n < left && n < 9 && digits[n] >= '0' && digits[n] <= '9'; n++) {
+        value = value * 10 + (digits[n] - '0');
+    }
+    if (n == 0 || (n > 1 && *digits == '0') || (n < left && goes_on(digits[n]))) {
+        return false;
+    }
+    *out = value;
+    s->at += n;
+    return true;
+}
+
 bool json_scan_number(struct json_scan *s, double *out)
 {
     if (s->failed || !json_scan_is(s, JSON_NUMBER)) {
         return fail(s, "no number");
     }
+    if (short_number(s, out)) {
+        return true;
+    }
     size_t begin = s->at;
     s->at += is_at(s, '-', '-');
     size_t first = s->at;
     size_t n_whole = skip_digits(s);
-    bool whole = true;
     bool good = n_whole == 1 || (n_whole > 1 && s->text[first] != '0');
     if (good && is_at(s, '.', '.')) {
         s->at++;
-        whole = false;
         good = skip_digits(s) > 0;
     }
     if (good && is_at(s, 'e', 'E')) {
         s->at++;
-        whole = false;
         s->at += is_at(s, '+', '-');
         good = skip_digits(s) > 0;
     }
     size_t n = s->at - begin;
     if (!good || n > 400) {
         return fail(s, "a bad number");
-    }
-    if (whole && n_whole <= 9) {
-        int32_t value = 0;
-        for (size_t i = first; i < s->at; i++) {
-            value = value * 10 + (s->text[i] - '0');
-        }
-        *out = first > begin ? -(double)value : (double)value;
-        return true;
     }
     char copy[401]; /* the text need not be terminated */
     memcpy(copy, s->text + begin, n);
@@ -374,7 +434,7 @@ bool json_scan_skip(struct json_scan *s, struct bytes *text)
     if (s->failed) {
         return false;
     }
-    skip_space(s);
+    peek(s);
     size_t begin = s->at;
     int depth = 0;
     do {

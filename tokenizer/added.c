@@ -146,7 +146,7 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
     struct added_token *new = &a->token[a->n];
     *new = *token;
     new->id = id;
-    new->content = (const char *)t->vocab.piece[id].data;
+    new->content = NULL; /* its id knows the spelling */
     a->lstrip = a->lstrip || token->lstrip;
     a->single_word = a->single_word || token->single_word;
     a->n++;
@@ -190,7 +190,8 @@ bool added_load(struct tokenizer *t, const struct json *list, struct err *e)
 static bool spell(struct tokenizer *t, struct normalize_scratch *s, const struct added_token *token,
                   struct bytes *out, struct err *e)
 {
-    struct piece content = {.data = token->content, .n = token->n_content, .first = true};
+    const struct bytes spelling = vocab_piece(&t->vocab, token->id);
+    struct piece content = {.data = (const char *)spelling.data, .n = spelling.size, .first = true};
     if (token->normalized && !token->as_it_is && !normalize_run(t, s, &content, &content, e)) {
         return false;
     }

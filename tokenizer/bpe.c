@@ -32,7 +32,7 @@ struct cache_slot {
 /* A symbol of a long word, and its place in the list of the pairs of its rank. */
 struct symbol {
     uint32_t prev, next;
-    uint32_t merge; /* slot of the merge of this and the next symbol, NONE */
+    uint32_t merge; /* of this and the next symbol, NONE */
     uint32_t before, behind;
 };
 
@@ -57,19 +57,25 @@ struct bpe_scratch {
 
 /* ---- the table of merges --------------------------------------------------------------------- */
 
+/* The merge's place in the list, NONE where there is none. */
 static uint32_t find_merge(const struct bpe *b, int32_t left, int32_t right)
 {
-    size_t mask = b->n_slots - 1;
-    size_t i = bpe_slot(b, left, right);
-    for (;; i = (i + 1) & mask) {
-        const struct bpe_merge *m = &b->merge[i];
-        if (m->left == left && m->right == right) {
-            return (uint32_t)i;
-        }
-        if (m->left < 0) {
+    const uint32_t hash = bpe_hash(left, right), place = ((uint32_t)1 << b->merge_bits) - 1;
+    for (size_t i = hash;; i++) {
+        const uint32_t slot = b->slot[i & (b->n_slots - 1)];
+        if (slot == 0) {
             return NONE;
         }
+        const struct bpe_merge *m = &b->merge[(slot & place) - 1];
+        if (((slot ^ hash) & ~place) == 0 && m->left == left && m->right == right) {
+            return (slot & place) - 1;
+        }
     }
+}
+
+static uint32_t rank_of(const struct bpe *b, uint32_t merge)
+{
+    return b->rank ? b->rank[merge] : merge;
 }
 
 /* ---- characters -> symbols ------------------------------------------------------------------- */
@@ -200,7 +206,7 @@ static void find_pair(const struct bpe *b, const struct bpe_scratch *s, size_t i
                       uint32_t *rank)
 {
     merge[i] = find_merge(b, s->id[i], s->id[i + 1]);
-    rank[i] = merge[i] == NONE ? NONE : b->merge[merge[i]].rank;
+    rank[i] = merge[i] == NONE ? NONE : rank_of(b, merge[i]);
 }
 
 static void merge_short(const struct bpe *b, struct bpe_scratch *s)
@@ -279,7 +285,7 @@ static void queue_pop(struct bpe_scratch *s)
 static bool list_add(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
 {
     struct symbol *symbol = &s->symbol[at];
-    struct rank_list *l = &s->list[b->merge[symbol->merge].rank];
+    struct rank_list *l = &s->list[rank_of(b, symbol->merge)];
     symbol->before = symbol->behind = NONE;
     if (l->head == NONE) {
         l->head = l->tail = at;
@@ -296,7 +302,7 @@ static bool list_add(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
     }
     if (!l->queued) {
         l->queued = true;
-        return queue_push(s, b->merge[symbol->merge].rank);
+        return queue_push(s, rank_of(b, symbol->merge));
     }
     return true;
 }
@@ -307,7 +313,7 @@ static void list_remove(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
     if (symbol->merge == NONE) {
         return;
     }
-    struct rank_list *l = &s->list[b->merge[symbol->merge].rank];
+    struct rank_list *l = &s->list[rank_of(b, symbol->merge)];
     if (symbol->before == NONE) {
         l->head = symbol->behind;
     } else {

@@ -1,7 +1,7 @@
 /*
  * The model BPE from its files. A list of 280,000 merges names 840,000 pieces, and looking each up
  * in a table of some MB is waiting for memory; so merges are looked up a batch at a time, with the
- * memory that the batch will need asked for ahead.
+ * memory that the batch will need asked for ahead. Names stay where the file has them.
  */
 #include "tokenizer/internal.h"
 
@@ -10,63 +10,72 @@
 
 enum { BATCH = 32, PREFETCH_AHEAD = 16 };
 
-/* A merge that is not yet looked up; its two pieces stand one after the other in loader.text. */
+/* A merge that is not yet looked up. */
 struct named_merge {
-    size_t at, n_left, n_right;
+    struct bytes left, right;
     uint64_t hash_left, hash_right;
 };
 
 struct loader {
     struct tokenizer *t;
     struct err *e;
-    struct text text;
+    struct arena copies; /* of names that have escapes in the file */
     struct named_merge batch[BATCH];
     size_t n_batch;
-    struct text joined;     /* where a continuing_subword_prefix falls away */
+    struct text joined;     /* the name of a merge's result, where it has to be looked up */
     struct bpe_merge *list; /* all, in order */
+    uint32_t *rank;         /* parallel to it where `ranked` is set */
+    bool ranked;
     size_t n, capacity;
 };
 
 /* ---- names -> ids ---------------------------------------------------------------------------- */
 
-static bool unknown_piece(const struct loader *l, const char *text, size_t n)
+static bool unknown_piece(const struct loader *l, struct bytes piece)
 {
     return err_set(l->e, ERR_LOAD, "merge %zu names \"%.*s\", which is not in the vocabulary", l->n,
-                   n > 60 ? 60 : (int)n, text);
+                   piece.size > 60 ? 60 : (int)piece.size, (const char *)piece.data);
 }
 
-/* The piece that a merge makes, as text. */
-static bool join(struct loader *l, const struct named_merge *m, const char **text, size_t *n)
+/* What is left of the right piece behind a left one: the continuing_subword_prefix falls away. */
+static struct bytes behind_prefix(const struct loader *l, struct bytes right)
 {
-    const char *prefix = l->t->bpe.prefix;
-    size_t n_prefix = strlen(prefix);
-    n_prefix = n_prefix < m->n_right ? n_prefix : m->n_right;
-    *text = l->text.data + m->at;
-    *n = m->n_left + m->n_right;
-    if (n_prefix == 0) {
-        return true;
-    }
+    size_t n = strlen(l->t->bpe.prefix);
+    n = n < right.size ? n : right.size;
+    return (struct bytes){right.data + n, right.size - n};
+}
+
+static bool is_joined(const struct vocab *v, int32_t id, struct bytes left, struct bytes right)
+{
+    const struct bytes piece = vocab_piece(v, id);
+    return piece.data && piece.size == left.size + right.size &&
+           memcmp(piece.data, left.data, left.size) == 0 &&
+           memcmp(piece.data + left.size, right.data, right.size) == 0;
+}
+
+/* The piece that a merge makes; -1 and a sentence. */
+static int32_t find_joined(struct loader *l, struct bytes left, struct bytes right)
+{
     const struct piece none = {.data = ""};
-    text_clear(&l->joined);
-    if (!text_put(&l->joined, *text, m->n_left, &none, 0, 0) ||
-        !text_put(&l->joined, *text + m->n_left + n_prefix, m->n_right - n_prefix, &none, 0, 0)) {
-        return err_no_memory(l->e);
-    }
-    *text = l->joined.data;
-    *n = l->joined.n;
-    return true;
-}
-
-static int32_t find_joined(const struct loader *l, const char *text, size_t n)
-{
     /* Mostly the merges that make a piece follow each other, and pieces the order of their ids. */
-    int32_t last = l->n ? l->list[l->n - 1].id : -1;
+    const int32_t last = l->n ? l->list[l->n - 1].id : -1;
     for (int32_t guess = last; guess <= last + 1; guess++) {
-        if (vocab_is(&l->t->vocab, guess, text, n)) {
+        if (is_joined(&l->t->vocab, guess, left, right)) {
             return guess;
         }
     }
-    return vocab_find(&l->t->vocab, text, n);
+    text_clear(&l->joined);
+    if (!text_put(&l->joined, (const char *)left.data, left.size, &none, 0, 0) ||
+        !text_put(&l->joined, (const char *)right.data, right.size, &none, 0, 0)) {
+        err_no_memory(l->e);
+        return -1;
+    }
+    const struct bytes name = {(const unsigned char *)l->joined.data, l->joined.n};
+    const int32_t id = vocab_find(&l->t->vocab, l->joined.data, l->joined.n);
+    if (id < 0) {
+        unknown_piece(l, name);
+    }
+    return id;
 }
 
 static bool reserve(struct loader *l)
@@ -75,12 +84,16 @@ static bool reserve(struct loader *l)
         return true;
     }
     size_t capacity = l->capacity ? l->capacity * 2 : 4096;
-    struct bpe_merge *list =
-        capacity < UINT32_MAX / 4 ? realloc(l->list, capacity * sizeof *list) : NULL;
-    if (!list) {
+    if (capacity > UINT32_MAX / 4) {
         return err_no_memory(l->e);
     }
-    l->list = list;
+    struct bpe_merge *list = realloc(l->list, capacity * sizeof *list);
+    l->list = list ? list : l->list;
+    uint32_t *rank = l->ranked ? realloc(l->rank, capacity * sizeof *rank) : NULL;
+    l->rank = rank ? rank : l->rank;
+    if (!list || (l->ranked && !rank)) {
+        return err_no_memory(l->e);
+    }
     l->capacity = capacity;
     return true;
 }
@@ -88,25 +101,16 @@ static bool reserve(struct loader *l)
 static bool look_up(struct loader *l, const struct named_merge *m)
 {
     const struct vocab *v = &l->t->vocab;
-    const char *left = l->text.data + m->at; /* there even where all pieces are empty */
-    const char *right = left + m->n_left;
     struct bpe_merge found = {
-        .left = vocab_find_hashed(v, m->hash_left, left, m->n_left),
-        .right = vocab_find_hashed(v, m->hash_right, right, m->n_right),
-        .rank = (uint32_t)l->n,
+        .left = vocab_find_hashed(v, m->hash_left, (const char *)m->left.data, m->left.size),
+        .right = vocab_find_hashed(v, m->hash_right, (const char *)m->right.data, m->right.size),
     };
     if (found.left < 0 || found.right < 0) {
-        return found.left < 0 ? unknown_piece(l, left, m->n_left)
-                              : unknown_piece(l, right, m->n_right);
+        return unknown_piece(l, found.left < 0 ? m->left : m->right);
     }
-    const char *text;
-    size_t n;
-    if (!join(l, m, &text, &n) || !reserve(l)) {
+    found.id = find_joined(l, m->left, behind_prefix(l, m->right));
+    if (found.id < 0 || !reserve(l)) {
         return false;
-    }
-    found.id = find_joined(l, text, n);
-    if (found.id < 0) {
-        return unknown_piece(l, text, n);
     }
     l->list[l->n++] = found;
     return true;
@@ -114,81 +118,90 @@ static bool look_up(struct loader *l, const struct named_merge *m)
 
 static bool flush(struct loader *l)
 {
+    const struct vocab *v = &l->t->vocab;
     for (size_t i = 0; i < l->n_batch; i++) {
-        vocab_prefetch_piece(&l->t->vocab, l->batch[i].hash_left);
-        vocab_prefetch_piece(&l->t->vocab, l->batch[i].hash_right);
+        vocab_prefetch_piece(v, l->batch[i].hash_left);
+        vocab_prefetch_piece(v, l->batch[i].hash_right);
+    }
+    for (size_t i = 0; i < l->n_batch; i++) {
+        vocab_prefetch_text(v, l->batch[i].hash_left);
+        vocab_prefetch_text(v, l->batch[i].hash_right);
     }
     bool good = true;
     for (size_t i = 0; good && i < l->n_batch; i++) {
         good = look_up(l, &l->batch[i]);
     }
     l->n_batch = 0;
-    text_clear(&l->text);
     return good;
 }
 
-/* Copies one piece into the batch's text. */
-static bool put_piece(struct loader *l, struct bytes piece, size_t *n, uint64_t *hash)
-{
-    const struct piece none = {.data = ""};
-    *n = piece.size;
-    *hash = hash_bytes((const char *)piece.data, piece.size);
-    vocab_prefetch_slot(&l->t->vocab, *hash);
-    return (text_reserve(&l->text, piece.size + 1) &&
-            text_put(&l->text, (const char *)piece.data, piece.size, &none, 0, 0)) ||
-           err_no_memory(l->e);
-}
-
-/* Between the two, `left` may become invalid: so it is put first. */
-static bool put_left(struct loader *l, struct bytes left)
+/* Both names must last until the batch is flushed. */
+static bool put(struct loader *l, struct bytes left, struct bytes right)
 {
     if (l->n_batch == BATCH && !flush(l)) {
         return false;
     }
-    struct named_merge *m = &l->batch[l->n_batch];
-    m->at = l->text.n;
-    return put_piece(l, left, &m->n_left, &m->hash_left);
-}
-
-static bool put_right(struct loader *l, struct bytes right)
-{
-    struct named_merge *m = &l->batch[l->n_batch];
-    if (!put_piece(l, right, &m->n_right, &m->hash_right)) {
-        return false;
-    }
-    l->n_batch++;
+    struct named_merge *m = &l->batch[l->n_batch++];
+    *m = (struct named_merge){
+        .left = left,
+        .right = right,
+        .hash_left = hash_bytes((const char *)left.data, left.size),
+        .hash_right = hash_bytes((const char *)right.data, right.size),
+    };
+    vocab_prefetch_slot(&l->t->vocab, m->hash_left);
+    vocab_prefetch_slot(&l->t->vocab, m->hash_right);
     return true;
 }
 
 /* ---- ids -> the table ------------------------------------------------------------------------ */
 
+static bool is_pair(const struct bpe *b, uint32_t place, const struct bpe_merge *m)
+{
+    const struct bpe_merge *other = &b->merge[place - 1];
+    return other->left == m->left && other->right == m->right;
+}
+
+/* Puts a merge's place into the table. */
+static void enter(struct bpe *b, size_t i)
+{
+    const uint32_t place = ((uint32_t)1 << b->merge_bits) - 1;
+    const struct bpe_merge *m = &b->merge[i];
+    const uint32_t hash = bpe_hash(m->left, m->right);
+    size_t at = hash & (b->n_slots - 1);
+    while (b->slot[at] && ((b->slot[at] ^ hash) & ~place || !is_pair(b, b->slot[at] & place, m))) {
+        at = (at + 1) & (b->n_slots - 1);
+    }
+    b->slot[at] = (hash & ~place) | (uint32_t)(i + 1); /* of two equal ones the last counts */
+}
+
+/* Takes the list over. */
 static bool build_table(struct loader *l)
 {
     struct bpe *b = &l->t->bpe;
-    b->n_ranks = l->n ? l->list[l->n - 1].rank + 1 : 0;
+    b->merge = l->list;
+    b->rank = l->rank;
+    b->n_merges = l->n;
+    b->n_ranks = (uint32_t)(l->ranked && l->n ? l->rank[l->n - 1] + 1 : l->n);
+    l->list = NULL;
+    l->rank = NULL;
     b->n_slots = 16;
-    while (b->n_slots < l->n * 2) {
+    while (b->n_slots < b->n_merges + b->n_merges / 2) {
         b->n_slots *= 2;
     }
-    b->merge = malloc(b->n_slots * sizeof *b->merge);
-    if (!b->merge) {
+    while ((size_t)1 << b->merge_bits <= b->n_merges) {
+        b->merge_bits++;
+    }
+    b->slot = calloc(b->n_slots, sizeof *b->slot);
+    if (!b->slot) {
         return err_no_memory(l->e);
     }
-    for (size_t i = 0; i < b->n_slots; i++) {
-        b->merge[i].left = -1;
-    }
-    for (size_t i = 0; i < l->n; i++) {
-        if (i + PREFETCH_AHEAD < l->n) {
-            const struct bpe_merge *later = &l->list[i + PREFETCH_AHEAD];
-            __builtin_prefetch(&b->merge[bpe_slot(b, later->left, later->right)], 1);
+    for (size_t i = 0; i < b->n_merges; i++) {
+        if (i + PREFETCH_AHEAD < b->n_merges) {
+            const struct bpe_merge *later = &b->merge[i + PREFETCH_AHEAD];
+            const uint32_t hash = bpe_hash(later->left, later->right);
+            __builtin_prefetch(&b->slot[hash & (b->n_slots - 1)], 1);
         }
-        const struct bpe_merge *m = &l->list[i];
-        size_t at = bpe_slot(b, m->left, m->right);
-        while (b->merge[at].left >= 0 &&
-               (b->merge[at].left != m->left || b->merge[at].right != m->right)) {
-            at = (at + 1) & (b->n_slots - 1);
-        }
-        b->merge[at] = *m; /* of two equal ones the last counts */
+        enter(b, i);
     }
     return true;
 }
@@ -196,47 +209,64 @@ static bool build_table(struct loader *l)
 static bool finish_merges(struct loader *l, bool good)
 {
     good = good && flush(l) && build_table(l);
-    text_free(&l->text);
     text_free(&l->joined);
+    arena_free(&l->copies);
     free(l->list);
+    free(l->rank);
     return good;
 }
 
 /* ---- the lists ------------------------------------------------------------------------------- */
 
 /* "a b": one blank, between the two. */
-static bool put_line(struct loader *l, const char *text, size_t n)
+static bool put_line(struct loader *l, struct bytes line)
 {
-    const char *blank = memchr(text, ' ', n);
-    size_t at = blank ? (size_t)(blank - text) : n;
-    if (at == n || memchr(blank + 1, ' ', n - at - 1)) {
-        return err_set(l->e, ERR_LOAD,
-                       "merge %zu must be two pieces with a blank between, not \"%.*s\"",
-                       l->n + l->n_batch, n > 60 ? 60 : (int)n, text);
+    const unsigned char *blank = line.size ? memchr(line.data, ' ', line.size) : NULL;
+    const size_t at = blank ? (size_t)(blank - line.data) : line.size;
+    if (at == line.size || memchr(blank + 1, ' ', line.size - at - 1)) {
+        return err_set(
+            l->e, ERR_LOAD, "merge %zu must be two pieces with a blank between, not \"%.*s\"",
+            l->n + l->n_batch, line.size > 60 ? 60 : (int)line.size, (const char *)line.data);
     }
-    return put_left(l, (struct bytes){(const unsigned char *)text, at}) &&
-           put_right(l, (struct bytes){(const unsigned char *)blank + 1, n - at - 1});
+    return put(l, (struct bytes){line.data, at}, (struct bytes){blank + 1, line.size - at - 1});
+}
+
+/* A string that lasts: in the file, or with its escapes undone a copy. */
+static bool scan_name(struct loader *l, struct json_scan *s, struct bytes *out)
+{
+    if (!json_scan_string(s, out)) {
+        return false;
+    }
+    if ((uintptr_t)out->data - (uintptr_t)s->text < s->n) {
+        return true;
+    }
+    out->data = (const unsigned char *)arena_text(&l->copies, (const char *)out->data, out->size);
+    return out->data || err_no_memory(l->e);
 }
 
 /* "a b" or ["a", "b"] */
 static bool put_item(struct loader *l, struct json_scan *s)
 {
-    struct bytes text;
+    struct bytes left, right;
     if (json_scan_is(s, JSON_STRING)) {
-        return json_scan_string(s, &text) && put_line(l, (const char *)text.data, text.size);
+        return scan_name(l, s, &left) && put_line(l, left);
     }
     bool good = json_scan_is(s, JSON_ARRAY) && json_scan_array(s) && json_scan_element(s) &&
-                json_scan_string(s, &text);
-    if (good && !put_left(l, text)) {
-        return false;
+                scan_name(l, s, &left) && json_scan_element(s) && scan_name(l, s, &right) &&
+                !json_scan_element(s) && !s->failed;
+    return good ? put(l, left, right)
+                : err_set(l->e, ERR_LOAD, "merge %zu must be \"a b\" or [\"a\", \"b\"]",
+                          l->n + l->n_batch);
+}
+
+bool bpe_scan_merges(struct tokenizer *t, struct json_scan *s, struct err *e)
+{
+    struct loader l = {.t = t, .e = e};
+    bool good = json_scan_array(s);
+    while (good && json_scan_element(s)) {
+        good = put_item(&l, s);
     }
-    good = good && json_scan_element(s) && json_scan_string(s, &text);
-    if (good && !put_right(l, text)) {
-        return false;
-    }
-    return (good && !json_scan_element(s) && !s->failed) ||
-           err_set(l->e, ERR_LOAD, "merge %zu must be \"a b\" or [\"a\", \"b\"]",
-                   l->n + l->n_batch);
+    return finish_merges(&l, good && !s->failed);
 }
 
 static bool load_merges(struct tokenizer *t, struct bytes text, struct err *e)
@@ -244,16 +274,11 @@ static bool load_merges(struct tokenizer *t, struct bytes text, struct err *e)
     if (!text.data) {
         return err_set(e, ERR_LOAD, "there is no list of \"merges\"");
     }
-    struct loader l = {.t = t, .e = e};
     struct json_scan s;
     json_scan_begin(&s, (const char *)text.data, text.size, e);
-    bool good = json_scan_array(&s);
-    while (good && json_scan_element(&s)) {
-        good = put_item(&l, &s);
-    }
-    good = good && json_scan_done(&s);
+    const bool good = bpe_scan_merges(t, &s, e) && json_scan_done(&s);
     json_scan_end(&s);
-    return finish_merges(&l, good);
+    return good;
 }
 
 bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e)
@@ -268,7 +293,8 @@ bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e)
         size_t n = newline ? (size_t)(newline - line) : (size_t)(end - line);
         size_t n_text = n && line[n - 1] == '\r' ? n - 1 : n;
         bool comment = n >= 8 && memcmp(line, "#version", 8) == 0;
-        good = n_text == 0 || comment || put_line(&l, line, n_text);
+        good = n_text == 0 || comment ||
+               put_line(&l, (struct bytes){(const unsigned char *)line, n_text});
         line += newline ? n + 1 : n;
     }
     return finish_merges(&l, good);
@@ -278,7 +304,7 @@ bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e)
 static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
 {
     const struct vocab *v = &l->t->vocab;
-    struct bytes token = v->piece[id];
+    const struct bytes token = vocab_piece(v, id);
     const char *text = (const char *)token.data;
     for (size_t at = utf8_size(*text); at < token.size; at += utf8_size(text[at])) {
         int32_t left = vocab_find(v, text, at);
@@ -289,8 +315,9 @@ static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
         if (!reserve(l)) {
             return false;
         }
-        assert(l->list);
-        l->list[l->n++] = (struct bpe_merge){left, right, rank, id};
+        assert(l->list && l->rank);
+        l->rank[l->n] = rank;
+        l->list[l->n++] = (struct bpe_merge){left, right, id};
     }
     return true;
 }
@@ -298,12 +325,12 @@ static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
 bool bpe_load_ranked(struct tokenizer *t, const struct bpe_ranked *ranked, size_t n, struct err *e)
 {
     t->bpe.prefix = t->bpe.suffix = "";
-    struct loader l = {.t = t, .e = e};
+    struct loader l = {.t = t, .e = e, .ranked = true};
     uint32_t rank = 0;
     bool good = true;
     for (size_t i = 0; good && i < n; i++) {
         rank += i && ranked[i].score < ranked[i - 1].score;
-        good = t->vocab.piece[ranked[i].id].size == 0 || put_splits(&l, ranked[i].id, rank);
+        good = vocab_piece(&t->vocab, ranked[i].id).size == 0 || put_splits(&l, ranked[i].id, rank);
     }
     return finish_merges(&l, good);
 }
@@ -314,10 +341,9 @@ static const char *affix(struct tokenizer *t, const struct json *options, const 
     return arena_text(&t->arena, text, strlen(text));
 }
 
-bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *e)
+bool bpe_load_options(struct tokenizer *t, const struct json *options, struct err *e)
 {
     struct bpe *b = &t->bpe;
-    const struct json *options = parts->options;
     if (json_number(json_get(options, "dropout"), 0) != 0) {
         return err_set(e, ERR_LOAD, "BPE with a \"dropout\" is not supported");
     }
@@ -331,7 +357,13 @@ bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *
     }
     const char *unk = json_text(json_get(options, "unk_token"), NULL);
     b->unk = unk ? vocab_find(&t->vocab, unk, strlen(unk)) : -1;
-    return load_merges(t, parts->merges, e);
+    return true;
+}
+
+bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *e)
+{
+    return bpe_load_options(t, parts->options, e) &&
+           (parts->has_merges || load_merges(t, parts->merges, e));
 }
 
 /* ---- tables for words ------------------------------------------------------------------------ */
@@ -382,13 +414,10 @@ static bool build_joints(struct tokenizer *t, struct err *e)
     if (!b->joint) {
         return err_no_memory(e);
     }
-    for (size_t i = 0; i < b->n_slots; i++) {
+    for (size_t i = 0; i < b->n_merges; i++) {
         const struct bpe_merge *m = &b->merge[i];
-        if (m->left < 0) {
-            continue;
-        }
-        struct bytes left = t->vocab.piece[m->left];
-        struct bytes right = t->vocab.piece[m->right];
+        const struct bytes left = vocab_piece(&t->vocab, m->left);
+        const struct bytes right = vocab_piece(&t->vocab, m->right);
         if (!is_plain_piece(b, m->left, left) || !is_plain_piece(b, m->right, right)) {
             b->joint = NULL;
             return true;
@@ -408,5 +437,7 @@ bool bpe_load_finish(struct tokenizer *t, struct err *e)
 void bpe_free(struct bpe *b)
 {
     free(b->merge);
+    free(b->rank);
+    free(b->slot);
     *b = (struct bpe){0};
 }

@@ -118,33 +118,51 @@ int byte_level_byte(uint32_t c);
 /* The most ids that a file may ask for; the largest vocabularies have 262,144. */
 enum { VOCAB_MAX_IDS = 1 << 22 };
 
-struct vocab_slot {
-    uint32_t hash;
-    int32_t id; /* -1: free */
+#define VOCAB_NO_PIECE UINT32_MAX
+
+/* A spelling: vocab.text[at .. at + n). */
+struct vocab_piece {
+    uint32_t at, n; /* n VOCAB_NO_PIECE: the id has none */
 };
 
 struct vocab {
-    struct bytes *piece; /* [n_ids], {NULL, 0} where an id has none */
-    int32_t n_ids;       /* one more than the largest */
-    int32_t capacity;    /* of piece */
-    size_t n;            /* spellings in the table */
-    struct vocab_slot *slot;
-    size_t n_slots; /* a power of two */
-    struct arena text;
+    struct vocab_piece *piece; /* [n_ids] */
+    int32_t n_ids;             /* one more than the largest */
+    int32_t capacity;          /* of piece */
+    size_t n;                  /* spellings in the table */
+    uint32_t *slot;            /* see vocab.c */
+    size_t n_slots;            /* a power of two */
+    char *text;                /* moves as it grows */
+    size_t n_text, text_capacity;
 };
+
+/* How the id is spelled, {NULL, 0} where it is not; valid until the next vocab_add. */
+static inline struct bytes vocab_piece(const struct vocab *v, int32_t id)
+{
+    const bool spelled = id >= 0 && id < v->n_ids && v->piece[id].n != VOCAB_NO_PIECE;
+    return spelled
+               ? (struct bytes){(const unsigned char *)v->text + v->piece[id].at, v->piece[id].n}
+               : (struct bytes){.data = NULL, .size = 0};
+}
 
 /* Gives an id its spelling. Refused: an id that is no whole number within the limits, a spelling
  * with two ids, an id with two spellings. Adding the same once more changes nothing. */
 bool vocab_add(struct vocab *v, struct bytes spelling, double id, struct err *e);
 
+/* The same for many at once: spellings first, none of which can be found yet, and then the table,
+ * in its final size. */
+bool vocab_append(struct vocab *v, struct bytes spelling, double id, struct err *e);
+bool vocab_index(struct vocab *v, struct err *e);
+
 /* -1 where there is none. */
 int32_t vocab_find(const struct vocab *v, const char *text, size_t n);
 
 /* The same with hash_bytes at hand; vocab_prefetch some time before hides the wait for memory,
- * first for the slot, then for the spelling that it leads to. */
+ * first for the slot, then for the piece that it leads to, then for its text. */
 int32_t vocab_find_hashed(const struct vocab *v, uint64_t hash, const char *text, size_t n);
 void vocab_prefetch_slot(const struct vocab *v, uint64_t hash);
 void vocab_prefetch_piece(const struct vocab *v, uint64_t hash);
+void vocab_prefetch_text(const struct vocab *v, uint64_t hash);
 
 /* Whether that is how the id is spelled. */
 bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n);
@@ -251,7 +269,7 @@ bool normalize_may_cut(const struct tokenizer *t, uint32_t c);
 /* ---- added.c: tokens that are found in the text before anything else ------------------------- */
 
 struct added_token {
-    const char *content;
+    const char *content; /* of the caller while it is added; later the vocabulary knows */
     size_t n_content;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
@@ -320,15 +338,18 @@ void part_stop(struct encoder *en, const struct piece *in, size_t at);
 enum model_type { MODEL_BPE, MODEL_UNIGRAM, MODEL_WORDPIECE, MODEL_WORDLEVEL };
 
 struct bpe_merge {
-    int32_t left, right; /* left -1: free */
-    uint32_t rank;
-    int32_t id;
+    int32_t left, right, id;
 };
 
 struct bpe {
-    struct bpe_merge *merge;    /* open addressing */
-    size_t n_slots;             /* a power of two */
-    uint32_t n_ranks;           /* one more than the largest */
+    struct bpe_merge *merge; /* [n_merges] in the order of the list */
+    uint32_t *rank;          /* [n_merges]; NULL: a merge's rank is its place in the list */
+    size_t n_merges;
+    uint32_t n_ranks; /* one more than the largest */
+    uint32_t *slot;   /* open addressing: 0 free, else the pair's hash, its lowest
+                         merge_bits replaced by the merge's place in the list + 1 */
+    size_t n_slots;   /* a power of two */
+    unsigned merge_bits;
     int32_t unk;                /* -1: none */
     int32_t ascii[128];         /* ids of one-byte characters */
     int32_t byte_level[256];    /* ids of the characters that byte-level writes for a byte */
@@ -342,17 +363,20 @@ struct bpe {
 
 struct bpe_scratch;
 
-/* "model" of tokenizer.json: its two long members as text, the others as a tree. */
+/* "model" of tokenizer.json: its two long members as text, the others as a tree. What could be read
+ * on the way through the file is there already: each pass over a list of 280,000 costs its time. */
 struct model_parts {
     struct json *options;
     struct bytes vocab, merges;
+    bool has_vocab, has_merges; /* in the tokenizer */
 };
 
-/* Where the search for a pair begins in bpe.merge. */
-static inline size_t bpe_slot(const struct bpe *b, int32_t left, int32_t right)
+/* A pair's hash: its low bits say where in bpe.slot the search begins, those from merge_bits up
+ * tell pairs apart there. */
+static inline uint32_t bpe_hash(int32_t left, int32_t right)
 {
     uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-    return (key * 0x9E3779B97F4A7C15u) >> 32 & (b->n_slots - 1);
+    return (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 32);
 }
 
 /* The bit of bpe.joint that tells whether some merge joins a symbol that ends in one character to
@@ -362,7 +386,11 @@ static inline size_t bpe_joint_bit(const struct bpe *b, uint32_t left, uint32_t 
     return (((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u) >> (64 - b->joint_bits);
 }
 
-/* bpe_load.c. From "model" of tokenizer.json, or from the lines of merges.txt. */
+/* bpe_load.c. "merges" from where the scan stands, when vocabulary and options are there. */
+bool bpe_load_options(struct tokenizer *t, const struct json *options, struct err *e);
+bool bpe_scan_merges(struct tokenizer *t, struct json_scan *s, struct err *e);
+
+/* From "model" of tokenizer.json, or from the lines of merges.txt. */
 bool bpe_load(struct tokenizer *t, const struct model_parts *parts, struct err *e);
 bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e);
 

@@ -90,7 +90,7 @@ static bool load_merges(struct tokenizer *t, struct err *e)
     }
     size_t n = 0;
     for (int32_t id = 0; id < t->vocab.n_ids; id++) {
-        if (t->vocab.piece[id].data) {
+        if (vocab_piece(&t->vocab, id).data) {
             ranked[n++] = (struct bpe_ranked){.id = id, .score = -(double)id};
         }
     }

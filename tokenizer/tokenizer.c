@@ -49,23 +49,30 @@ bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e)
 
 /* ---- tokenizer.json -------------------------------------------------------------------------- */
 
-/* {"spelling": id, ...} */
+/* {"spelling": id, ...}, from where the scan stands. */
+static bool scan_vocab(struct tokenizer *t, struct json_scan *s, struct err *e)
+{
+    struct bytes key;
+    double id;
+    bool good = json_scan_object(s);
+    while (good && json_scan_member(s, &key)) {
+        good = (utf8_valid_prefix((const char *)key.data, key.size) == key.size ||
+                err_set(e, ERR_LOAD, "a token is not UTF-8")) &&
+               json_scan_number(s, &id) && vocab_append(&t->vocab, key, id, e);
+    }
+    return (good && !s->failed && vocab_index(&t->vocab, e)) || err_prefix(e, "\"vocab\"");
+}
+
 static bool load_vocab(struct tokenizer *t, struct bytes text, struct err *e)
 {
     struct json_scan s;
-    struct bytes key;
-    double id;
     if (!text.data) {
         return err_set(e, ERR_LOAD, "there is no \"vocab\"");
     }
     json_scan_begin(&s, (const char *)text.data, text.size, e);
-    bool good = json_scan_object(&s);
-    while (good && json_scan_member(&s, &key)) {
-        good = json_scan_number(&s, &id) && vocab_add(&t->vocab, key, id, e);
-    }
-    good = good && json_scan_done(&s);
+    const bool good = scan_vocab(t, &s, e) && (json_scan_done(&s) || err_prefix(e, "\"vocab\""));
     json_scan_end(&s);
-    return good || err_prefix(e, "\"vocab\"");
+    return good;
 }
 
 /* The members of "model" but for the two long ones become an object of their own. */
@@ -79,33 +86,76 @@ static bool keep_option(struct text *options, struct bytes key, struct json_scan
            text_put(options, (const char *)value.data, value.size, &none, 0, 0);
 }
 
-/* The scan stands before the model; its parts stay views into the text. */
-static bool split_model(struct json_scan *s, struct model_parts *parts, struct text *options)
+/* The options so far as a tree; *out NULL where there are none or they are no JSON. */
+static bool parse_options(struct text *options, struct json **out, struct err *e)
+{
+    const struct piece none = {.data = ""};
+    const size_t n = options->n;
+    if (!text_put(options, n ? "}" : "{}", n ? 1 : 2, &none, 0, 0)) {
+        return err_no_memory(e);
+    }
+    *out = json_parse(options->data, options->n, e);
+    options->n = n;
+    return *out || err_prefix(e, "model");
+}
+
+/* "merges" where it stands in the file: only when all that it depends on stood before. */
+static bool scan_merges(struct tokenizer *t, struct json_scan *s, struct text *options,
+                        struct model_parts *parts, struct err *e)
+{
+    struct json *so_far = NULL;
+    bool good = parse_options(options, &so_far, e);
+    parts->has_merges = good && parts->has_vocab && json_scan_is(s, JSON_ARRAY) &&
+                        json_get(so_far, "continuing_subword_prefix") &&
+                        strcmp(json_text(json_get(so_far, "type"), "BPE"), "BPE") == 0;
+    if (parts->has_merges) {
+        const size_t begin = s->at;
+        good =
+            (bpe_load_options(t, so_far, e) && bpe_scan_merges(t, s, e)) || err_prefix(e, "model");
+        parts->merges = (struct bytes){(const unsigned char *)s->text + begin, s->at - begin};
+    } else if (good) {
+        good = json_scan_skip(s, &parts->merges);
+    }
+    json_free(so_far);
+    return good;
+}
+
+/* The scan stands before the model. Its vocabulary and merges are read on the way where they can
+ * be; if not, they stay views into the text. */
+static bool split_model(struct tokenizer *t, struct json_scan *s, struct model_parts *parts,
+                        struct text *options, struct err *e)
 {
     struct bytes key;
-    const struct piece none = {.data = ""};
-    json_scan_object(s);
-    while (json_scan_member(s, &key)) {
-        bool vocab = bytes_equal(key, "vocab");
-        bool merges = bytes_equal(key, "merges");
-        if (vocab || merges) {
-            json_scan_skip(s, vocab ? &parts->vocab : &parts->merges);
-        } else if (!keep_option(options, key, s)) {
-            return false;
+    bool good = json_scan_object(s);
+    while (good && json_scan_member(s, &key)) {
+        const bool vocab = bytes_equal(key, "vocab");
+        if ((vocab && parts->vocab.data) || (bytes_equal(key, "merges") && parts->merges.data)) {
+            return err_set(e, ERR_LOAD, "model: \"%s\" is there twice", vocab ? "vocab" : "merges");
+        }
+        if (vocab && json_scan_is(s, JSON_OBJECT)) {
+            parts->vocab = (struct bytes){(const unsigned char *)s->text + s->at, 0};
+            parts->has_vocab = good = scan_vocab(t, s, e) || err_prefix(e, "model");
+            parts->vocab.size =
+                (size_t)((const unsigned char *)s->text + s->at - parts->vocab.data);
+        } else if (vocab) {
+            good = json_scan_skip(s, &parts->vocab);
+        } else if (bytes_equal(key, "merges")) {
+            good = scan_merges(t, s, options, parts, e);
+        } else {
+            good = keep_option(options, key, s) || s->failed || err_no_memory(e);
         }
     }
-    return !s->failed &&
-           text_put(options, options->n ? "}" : "{}", options->n ? 1 : 2, &none, 0, 0);
+    return good && !s->failed;
 }
 
 static bool load_bpe(struct tokenizer *t, const struct model_parts *parts, struct err *e)
 {
-    return load_vocab(t, parts->vocab, e) && bpe_load(t, parts, e);
+    return (parts->has_vocab || load_vocab(t, parts->vocab, e)) && bpe_load(t, parts, e);
 }
 
 static bool load_wordpiece(struct tokenizer *t, const struct model_parts *parts, struct err *e)
 {
-    return load_vocab(t, parts->vocab, e) && wordpiece_load(t, parts, e);
+    return (parts->has_vocab || load_vocab(t, parts->vocab, e)) && wordpiece_load(t, parts, e);
 }
 
 static const struct {
@@ -140,11 +190,21 @@ static bool load_model_parts(struct tokenizer *t, const struct model_parts *part
     return err_set(e, ERR_LOAD, "the type \"%.60s\" is not supported", type);
 }
 
+/* Everything inside may then take characters to be whole. */
+static bool check_utf8(struct bytes file, const char *name, struct err *e)
+{
+    size_t good = utf8_valid_prefix((const char *)file.data, file.size);
+    return good == file.size || err_set(e, ERR_LOAD, "%s: not UTF-8 at byte %zu", name, good);
+}
+
 /* Parses one part, hands it to what loads it, and forgets it. */
-static bool load_part(struct tokenizer *t, struct bytes text,
+static bool load_part(struct tokenizer *t, const char *key, struct bytes text,
                       bool (*load)(struct tokenizer *, const struct json *, struct err *),
                       struct err *e)
 {
+    if (text.data && !check_utf8(text, key, e)) {
+        return false;
+    }
     struct json *j = text.data ? json_parse((const char *)text.data, text.size, e) : NULL;
     bool good = (!text.data || j) && load(t, j, e);
     json_free(j);
@@ -165,56 +225,63 @@ static const struct {
 
 struct sections {
     struct model_parts model;
-    struct text options;
+    bool has_model;
+    struct text options; /* an object that is not yet closed */
     struct bytes component[ARRAY_LEN(components)];
 };
 
-static bool split_file(struct bytes file, struct sections *f, struct err *e)
+static bool split_file(struct tokenizer *t, struct bytes file, struct sections *f, struct err *e)
 {
     struct json_scan s;
     struct bytes key;
-    bool good = true;
     json_scan_begin(&s, (const char *)file.data, file.size, e);
-    json_scan_object(&s);
+    bool good = json_scan_object(&s);
     while (good && json_scan_member(&s, &key)) {
         struct bytes ignored;
         struct bytes *to = &ignored;
         for (size_t i = 0; i < ARRAY_LEN(components); i++) {
             to = bytes_equal(key, components[i].key) ? &f->component[i] : to;
         }
-        bool model = bytes_equal(key, "model");
-        good = model ? split_model(&s, &f->model, &f->options) : json_scan_skip(&s, to);
+        f->has_model = f->has_model || bytes_equal(key, "model");
+        good = bytes_equal(key, "model") ? split_model(t, &s, &f->model, &f->options, e)
+                                         : json_scan_skip(&s, to);
     }
-    /* Without a failure of the text's, there was no memory for the options. */
-    good = s.failed ? false : good ? json_scan_done(&s) : err_no_memory(e);
+    good = good && !s.failed && json_scan_done(&s);
     json_scan_end(&s);
     return good;
 }
 
 static bool load_sections(struct tokenizer *t, struct sections *f, struct err *e)
 {
-    if (!f->options.n) {
+    if (!f->has_model) {
         return err_set(e, ERR_LOAD, "there is no \"model\"");
     }
-    f->model.options = json_parse(f->options.data, f->options.n, e);
-    if (!f->model.options || !load_model_parts(t, &f->model, e)) {
+    if (!check_utf8((struct bytes){(const unsigned char *)f->options.data, f->options.n}, "model",
+                    e) ||
+        !parse_options(&f->options, &f->model.options, e)) {
+        return false;
+    }
+    if (!load_model_parts(t, &f->model, e)) {
         return err_prefix(e, "model");
     }
     for (size_t i = 0; i < ARRAY_LEN(components); i++) {
-        if (!load_part(t, f->component[i], components[i].load, e)) {
+        if (!load_part(t, components[i].key, f->component[i], components[i].load, e)) {
             return false;
         }
     }
     return true;
 }
 
+/* The file is read once, and its merges, most of it, need no look at their UTF-8: each is found in
+ * the vocabulary, or refused. Only where something is wrong is it asked whether that was the cause.
+ */
 static bool load_json(struct tokenizer *t, struct bytes file, struct err *e)
 {
     struct sections f = {0};
-    bool good = split_file(file, &f, e) && load_sections(t, &f, e);
+    const bool good = split_file(t, file, &f, e) && load_sections(t, &f, e);
     json_free(f.model.options);
     text_free(&f.options);
-    return good;
+    return good || (check_utf8(file, "tokenizer.json", e) && err_prefix(e, "tokenizer.json"));
 }
 
 /* ---- vocab.json and merges.txt --------------------------------------------------------------- */
@@ -330,19 +397,11 @@ static bool finish(struct tokenizer *t, const struct json *config, const struct 
     return good && added_build(t, e);
 }
 
-/* Everything inside may then take characters to be whole. */
-static bool check_utf8(struct bytes file, const char *name, struct err *e)
-{
-    size_t good = utf8_valid_prefix((const char *)file.data, file.size);
-    return good == file.size || err_set(e, ERR_LOAD, "%s: not UTF-8 at byte %zu", name, good);
-}
-
 static bool load(struct tokenizer *t, const struct tokenizer_files *f, const struct json *config,
                  const struct json *map, struct err *e)
 {
     if (f->tokenizer_json.data) {
-        return check_utf8(f->tokenizer_json, "tokenizer.json", e) &&
-               (load_json(t, f->tokenizer_json, e) || err_prefix(e, "tokenizer.json"));
+        return load_json(t, f->tokenizer_json, e);
     }
     if (f->vocab_json.data && f->merges_txt.data) {
         return check_utf8(f->vocab_json, "vocab.json", e) &&
@@ -434,7 +493,7 @@ int32_t tokenizer_eos(const struct tokenizer *t)
 
 struct bytes tokenizer_piece(const struct tokenizer *t, int32_t id)
 {
-    return id >= 0 && id < t->vocab.n_ids ? t->vocab.piece[id] : (struct bytes){0};
+    return vocab_piece(&t->vocab, id);
 }
 
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id)

@@ -311,11 +311,11 @@ bool unigram_load(struct tokenizer *t, const struct model_parts *parts, struct e
 /* Pieces that can be found in text: not those whose names mean something else. */
 static bool is_text(const struct tokenizer *t, int32_t id)
 {
-    if (t->special[id] || id == t->unigram.unk || t->vocab.piece[id].size == 0 ||
+    if (t->special[id] || id == t->unigram.unk || vocab_piece(&t->vocab, id).size == 0 ||
         isnan(t->unigram.score[id])) {
         return false;
     }
-    bool byte_name = t->vocab.piece[id].size == 6 && t->unigram.has_byte_fallback;
+    bool byte_name = vocab_piece(&t->vocab, id).size == 6 && t->unigram.has_byte_fallback;
     for (size_t b = 0; byte_name && b < 256; b++) {
         if (t->unigram.byte_fallback[b] == id) {
             return false;
@@ -335,7 +335,7 @@ bool unigram_finish(struct tokenizer *t, struct err *e)
     size_t n = 0;
     for (size_t i = 0; i < u->n; i++) {
         if (is_text(t, (int32_t)i)) {
-            entry[n++] = (struct trie_entry){t->vocab.piece[i], (int32_t)i};
+            entry[n++] = (struct trie_entry){vocab_piece(&t->vocab, (int32_t)i), (int32_t)i};
         }
     }
     bool good = trie_build(&u->trie, entry, n, e);

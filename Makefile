@@ -51,6 +51,7 @@ FLAGS_kernels_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -m
 FLAGS_kernels_avx512vnni := $(FLAGS_kernels_avx512) -mavx512vnni
 FLAGS_kernels_avx512bf16 := $(FLAGS_kernels_avx512vnni) -mavx512bf16
 FLAGS_kernels_neon   := -O3
+FLAGS_kernels_neondot := -O3 -march=armv8.2-a+dotprod
 
 # ---- sources ---------------------------------------------------------------------------------------------------
 

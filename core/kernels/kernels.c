@@ -88,6 +88,11 @@ static bool has_neon(void)
     return getauxval(AT_HWCAP) & HWCAP_ASIMD;
 }
 
+static bool has_neondot(void)
+{
+    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+}
+
 #endif
 
 static const struct rung {
@@ -103,6 +108,7 @@ static const struct rung {
     {"avx512bf16", has_avx512bf16, kernels_avx512bf16_fill},
 #elif defined(__aarch64__)
     {"neon", has_neon, kernels_neon_fill},
+    {"neondot", has_neondot, kernels_neondot_fill},
 #endif
 };
 
@@ -114,6 +120,7 @@ const char *const kernels_levels[] = {
     "avx2",   "avx512", "avx512vnni", "avx512bf16",
 #elif defined(__aarch64__)
     "neon",
+    "neondot",
 #endif
     NULL,
 };

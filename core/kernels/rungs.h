@@ -23,6 +23,7 @@ void kernels_avx512vnni_fill(struct kernels *k);
 void kernels_avx512bf16_fill(struct kernels *k);
 #elif defined(__aarch64__)
 void kernels_neon_fill(struct kernels *k);
+void kernels_neondot_fill(struct kernels *k);
 #endif
 
 #endif

@@ -57,7 +57,7 @@ runs() {
 
 machine aarch64-linux-gnu
 runs cortex-a72 "scalar neon"
-runs max "scalar neon"
+runs max "scalar neon neondot"
 machine riscv64-linux-gnu
 runs rv64 "scalar"
 [ $n_failed -eq 0 ]

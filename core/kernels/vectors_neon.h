@@ -1,0 +1,198 @@
+/*
+ * The vocabulary of kernels.inc for four lanes, for the rungs of 64-bit ARM: thirty-two registers,
+ * so a tile is 24 accumulators, 6 operands that stay and 1 that goes by. What multiplies bytes is
+ * each rung's own.
+ */
+#ifndef CORE_KERNELS_VECTORS_NEON_H
+#define CORE_KERNELS_VECTORS_NEON_H
+
+#include <arm_neon.h>
+#include <math.h>
+#include <string.h>
+
+enum { V_LANES = 4, ROWS_X = 6, COLS_X = 6, COLS_V = 4 };
+
+typedef float32x4_t vf;
+typedef int32_t vi __attribute__((vector_size(16)));
+
+static inline vf v_set(float x)
+{
+    return vdupq_n_f32(x);
+}
+
+/* As bytes: the pointer need not be one to floats. */
+static inline vf v_load(const void *p)
+{
+    return vreinterpretq_f32_u8(vld1q_u8(p));
+}
+
+static inline vf f16_to_f32(uint8x8_t halves)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u8(halves));
+}
+
+/* bf16 is the upper half of an f32. */
+static inline vf bf16_to_f32(uint8x8_t halves)
+{
+    return vreinterpretq_f32_u32(vshll_n_u16(vreinterpret_u16_u8(halves), 16));
+}
+
+static inline vf v_load_f16(const void *p)
+{
+    return f16_to_f32(vld1_u8(p));
+}
+
+static inline vf v_load_bf16(const void *p)
+{
+    return bf16_to_f32(vld1_u8(p));
+}
+
+static inline void v_store(float *p, vf x)
+{
+    vst1q_f32(p, x);
+}
+
+/* One or two floats, then the third. No call to memcpy(): it would cost the loops around it their
+ * registers. */
+static inline vf v_load_part(const void *p, size_t n)
+{
+    uint64_t low = 0, high = 0;
+    uint32_t one;
+    if (n & 2)
+        memcpy(&low, p, sizeof low);
+    if (n & 1) {
+        memcpy(&one, (const char *)p + (n - 1) * sizeof one, sizeof one);
+        *(n & 2 ? &high : &low) = one;
+    }
+    return vreinterpretq_f32_u64(vcombine_u64(vcreate_u64(low), vcreate_u64(high)));
+}
+
+/* Pieces of 1 and 2 from the end. */
+static inline uint8x8_t load_halves(const void *p, size_t n)
+{
+    const char *end = (const char *)p + 2 * n;
+    uint64_t v = 0;
+    uint16_t one;
+    uint32_t two;
+    if (n & 1) {
+        end -= sizeof one;
+        memcpy(&one, end, sizeof one);
+        v = one;
+    }
+    if (n & 2) {
+        end -= sizeof two;
+        memcpy(&two, end, sizeof two);
+        v = v << 32 | two;
+    }
+    return vcreate_u8(v);
+}
+
+static inline vf v_load_f16_part(const void *p, size_t n)
+{
+    return f16_to_f32(load_halves(p, n));
+}
+
+static inline vf v_load_bf16_part(const void *p, size_t n)
+{
+    return bf16_to_f32(load_halves(p, n));
+}
+
+static inline void v_store_part(float *p, vf x, size_t n)
+{
+    if (n & 2) {
+        vst1_f32(p, vget_low_f32(x));
+        x = vextq_f32(x, x, 2);
+        p += 2;
+    }
+    if (n & 1)
+        vst1q_lane_f32(p, x, 0);
+}
+
+static inline vi v_load_u8(const void *p)
+{
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return (vi)vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(word))));
+}
+
+static inline vi v_load_i8(const void *p)
+{
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return (vi)vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(word))));
+}
+
+static inline vi v_load_u4(const void *p)
+{
+    uint16_t two;
+    memcpy(&two, p, sizeof two);
+    const vi right = {0, 4, 8, 12};
+    return ((vi)vdupq_n_u32(two) >> right) & 15;
+}
+
+/* The bytes of the table at 4 i, 4 i + 1, 4 i + 2, 4 i + 3. */
+static inline vf v_pick8(const float *table, vi i)
+{
+    const uint8_t *bytes = (const uint8_t *)table;
+    const uint8x16x2_t two = {{vld1q_u8(bytes), vld1q_u8(bytes + 16)}};
+    const vi at = (i & 7) * 0x04040404 + 0x03020100;
+    return vreinterpretq_f32_u8(vqtbl2q_u8(two, (uint8x16_t)at));
+}
+
+static inline vf v_first(vf a, size_t n, vf b)
+{
+    const uint32x4_t lane = {0, 1, 2, 3};
+    return vbslq_f32(vcltq_u32(lane, vdupq_n_u32((uint32_t)n)), a, b);
+}
+
+static inline vf v_negative(vf s, vf a, vf b)
+{
+    return vbslq_f32(vcltzq_s32(vreinterpretq_s32_f32(s)), a, b);
+}
+
+static inline vf v_fma(vf a, vf b, vf c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
+/* Not vminq and vmaxq, whose result is NaN where either operand is. */
+static inline vf v_min(vf a, vf b)
+{
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+}
+
+static inline vf v_max(vf a, vf b)
+{
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+}
+
+static inline vf v_sqrt(vf x)
+{
+    return vsqrtq_f32(x);
+}
+
+static inline vf v_round(vf x)
+{
+    return vrndnq_f32(x);
+}
+
+/* In two steps, since 2^n itself may be no normal number; only the second can round. */
+static inline vf v_scale(vf x, vf n)
+{
+    const vi whole = (vi)vcvtq_s32_f32(n), half = whole >> 1, rest = whole - half;
+    return x * (vf)((half + 127) << 23) * (vf)((rest + 127) << 23);
+}
+
+static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
+{
+    vst1q_f32(sums, vld1q_f32(sums) + vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
+}
+
+/* In the order of v_sum4. */
+static inline float v_sum(vf a)
+{
+    const vf two = vpaddq_f32(a, a);
+    return vgetq_lane_f32(vpaddq_f32(two, two), 0);
+}
+
+#endif

@@ -5,6 +5,7 @@
 
 const struct command command_list[] = {
     {"generate", FOR_GENERATE, "[prompt]", "continues a prompt (the default)", command_generate},
+    {"batch", FOR_BATCH, "[file]", "answers a file of prompts, many at a time", command_batch},
     {"score", FOR_SCORE, "[text]", "log-probabilities of a text, and its perplexity",
      command_score},
     {"tokenize", FOR_TOKENIZE, "[text]", "text to token ids", command_tokenize},

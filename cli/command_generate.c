@@ -9,6 +9,7 @@
 
 #include "cli/json_out.h"
 #include "cli/run.h"
+#include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 
@@ -36,32 +37,6 @@ static enum run_tokenizer needs_tokenizer(const struct options *o)
     return o->json ? RUN_TOKENIZER_OPTIONAL : RUN_TOKENIZER_UNUSED;
 }
 
-/* A flag wins over what generation_config.json says, and that over the default. A model that says
- * "do_sample": false is greedy until a flag asks for sampling. */
-static void settle_sampling(struct generation *g)
-{
-    const struct options *o = g->run.o;
-    const struct model_defaults *d = model_defaults(g->run.loaded.model);
-    struct sample_params *s = &g->sampling;
-    const bool asked = o->given[OPT_TEMP] || o->given[OPT_TOP_K] || o->given[OPT_TOP_P] ||
-                       o->given[OPT_MIN_P] || o->given[OPT_TYPICAL_P];
-    *s = o->sampling;
-    if (d->has_temperature && !o->given[OPT_TEMP])
-        s->temperature = d->temperature;
-    if (d->has_top_k && !o->given[OPT_TOP_K])
-        s->top_k = d->top_k;
-    if (d->has_top_p && !o->given[OPT_TOP_P])
-        s->top_p = d->top_p;
-    if (d->has_min_p && !o->given[OPT_MIN_P])
-        s->min_p = d->min_p;
-    if (d->has_typical_p && !o->given[OPT_TYPICAL_P])
-        s->typical_p = d->typical_p;
-    if (d->has_repetition_penalty && !o->given[OPT_REPEAT_PENALTY])
-        s->repetition_penalty = d->repetition_penalty;
-    if (d->has_do_sample && !d->do_sample && !asked)
-        s->temperature = 0;
-}
-
 /* A random seed of 32 bits: short to type again, and exact in every reader of JSON. */
 static bool settle_seed(struct generation *g, struct err *e)
 {
@@ -80,7 +55,7 @@ static bool prepare(struct generation *g, const struct options *o, struct err *e
     if (!run_load(r, o, "generate", needs_tokenizer(o), e) ||
         !run_open_session(r, (size_t)o->max_tokens, 1, e))
         return false;
-    settle_sampling(g);
+    settle_sampling(o, r->loaded.model, &g->sampling);
     if (!settle_seed(g, e))
         return false;
     const size_t room = (size_t)r->n_context - r->ids.n;
@@ -161,23 +136,6 @@ static bool read_prompt(struct generation *g, const float **logits, struct err *
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The model's own eos_token_id, one or a list; the tokenizer's where the model names none. */
-static bool ends_text(const struct generation *g, int32_t id)
-{
-    const struct loaded *l = &g->run.loaded;
-    int n;
-    const int32_t *eos = model_eos(l->model, &n);
-    if (g->run.o->ignore_eos)
-        return false;
-    if (n == 0 && l->tokenizer != NULL)
-        return id == tokenizer_eos(l->tokenizer);
-    for (int i = 0; i < n; i++) {
-        if (eos[i] == id)
-            return true;
-    }
-    return false;
-}
-
 static bool put_token(struct generation *g, int32_t id, struct err *e)
 {
     if (!ids_push(&g->answer, id, e) || !print_id(g, id, e))
@@ -195,7 +153,7 @@ static bool answer(struct generation *g, const float *logits, struct err *e)
     while (g->answer.n < g->limit) {
         const uint64_t position = (uint64_t)session_position(r->session);
         const int32_t id = sampler_next(g->sampler, logits, position);
-        const bool last = ends_text(g, id);
+        const bool last = settle_ends_text(r->o, &r->loaded, id);
         if ((!last || r->o->special) && !put_token(g, id, e))
             return false;
         if (last || g->stream.stopped) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/json_out.h"
+#include "cli/logprob.h"
 #include "cli/run.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
@@ -26,17 +27,6 @@ struct scoring {
     int n_rows;      /* rows of logits in a chunk */
     int logits_fd;   /* of --logits, else -1 */
 };
-
-/* ln softmax(logits)[id], summed in double. */
-static double log_probability(const float *logits, int n_vocab, int32_t id)
-{
-    double highest = -INFINITY, sum = 0;
-    for (int i = 0; i < n_vocab; i++)
-        highest = fmax(highest, (double)logits[i]);
-    for (int i = 0; i < n_vocab; i++)
-        sum += exp((double)logits[i] - highest);
-    return (double)logits[id] - highest - log(sum);
-}
 
 static bool open_scoring(struct scoring *s, const struct options *o, struct err *e)
 {
@@ -73,7 +63,7 @@ static bool score_chunk(struct scoring *s, size_t begin, int n, struct err *e)
         return false;
     for (size_t i = 0; i < (size_t)n && begin + i + 1 < ids->n; i++) {
         const size_t next = begin + i + 1;
-        s->logprob[next] = log_probability(rows + i * n_vocab, (int)n_vocab, ids->id[next]);
+        s->logprob[next] = logprob_of(rows + i * n_vocab, (int)n_vocab, ids->id[next]);
         s->total += s->logprob[next];
     }
     return true;

@@ -89,6 +89,12 @@ void json_out_null(struct buffer *t, const char *key)
     buffer_add_string(t, "null");
 }
 
+void json_out_raw(struct buffer *t, const char *key, const char *json, size_t n)
+{
+    begin(t, key);
+    buffer_add(t, json, n);
+}
+
 void json_out_number(struct buffer *t, const char *key, double value)
 {
     if (!isfinite(value)) {

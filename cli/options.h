@@ -16,7 +16,8 @@ enum {
     FOR_TOKENIZE = 4,
     FOR_DETOKENIZE = 8,
     FOR_INSPECT = 16,
-    FOR_ALL = 31
+    FOR_BATCH = 32,
+    FOR_ALL = 63
 };
 
 /* In the order of the table, which is that of --help and of the man page. */
@@ -44,6 +45,11 @@ enum option_id {
     OPT_PRESENCE_PENALTY,
     OPT_FREQUENCY_PENALTY,
     OPT_SEED,
+    OPT_OUTPUT,
+    OPT_RESTART,
+    OPT_ORDERED,
+    OPT_TEXT,
+    OPT_SHARD,
     OPT_ECHO,
     OPT_PRINT_IDS,
     OPT_PIECES,
@@ -93,13 +99,14 @@ struct option_list {
 /* What the command line says. All text is borrowed from argv. */
 struct options {
     bool given[OPTION_COUNT]; /* said, and not merely the default */
-    const char *model, *prompt, *file, *ids, *logits, *cpu;
+    const char *model, *prompt, *file, *ids, *logits, *cpu, *output, *shard;
     int threads, context; /* 0: not said */
     int precision;        /* enum precision */
     int max_tokens;
     struct option_list stop;
     struct sample_params sampling;
     bool no_bos, special, ignore_eos, echo, print_ids, pieces, count, json, stats, quiet;
+    bool restart, ordered, text;
     bool help, version;
     int completions;
     const char **words; /* [n_words] what is no option, but for a "-" */

@@ -127,16 +127,26 @@ static void note_interrupt(int signal_number)
     interrupted = 1;
 }
 
-void stream_watch_interrupt(void)
+static void watch(int signal_number)
 {
     struct sigaction before;
-    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler == SIG_IGN)
+    if (sigaction(signal_number, NULL, &before) == 0 && before.sa_handler == SIG_IGN)
         return;
     /* SA_RESETHAND: the second one finds the default again. No SA_RESTART is needed: every call
-     * that can wait is in stream_write or buffer_read. */
-    struct sigaction watch = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&watch.sa_mask);
-    sigaction(SIGINT, &watch, NULL);
+     * that can wait is in stream_write, buffer_read or batch_input_next. */
+    struct sigaction note = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigemptyset(&note.sa_mask);
+    sigaction(signal_number, &note, NULL);
+}
+
+void stream_watch_interrupt(void)
+{
+    watch(SIGINT);
+}
+
+void stream_watch_termination(void)
+{
+    watch(SIGTERM);
 }
 
 bool stream_interrupted(void)

@@ -46,6 +46,8 @@ bool stream_print(const struct buffer *t, struct err *e);
 /* From here on the first SIGINT only raises stream_interrupted; the second ends the process. Does
  * nothing where SIGINT is ignored, as in a background job. */
 void stream_watch_interrupt(void);
+/* The same for SIGTERM, for jobs that a scheduler may end. */
+void stream_watch_termination(void);
 bool stream_interrupted(void);
 
 #endif

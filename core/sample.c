@@ -46,6 +46,20 @@ const struct sample_params sample_defaults = {
     .repeat_last_n = 64,
 };
 
+uint64_t sample_seed(uint64_t seed, const char *name, size_t n)
+{
+    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a, Fowler, Noll and Vo */
+    for (size_t i = 0; i < n; i++) {
+        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(1099511628211);
+    }
+    /* The second half of the counter keeps these apart from the numbers that draws use. */
+    const uint32_t counter[4] = {(uint32_t)hash, (uint32_t)(hash >> 32), 0, 1};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t word[4];
+    philox(counter, key, word);
+    return (uint64_t)word[1] << 32 | word[0];
+}
+
 static size_t window_size(const struct sample_params *p, int max_history)
 {
     bool penalties = p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f ||

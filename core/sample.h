@@ -28,6 +28,10 @@ struct sample_params {
  * else. */
 extern const struct sample_params sample_defaults;
 
+/* A seed for one of many texts that have names, from the seed of them all: the same name and seed
+ * give the same, whatever else is running. */
+uint64_t sample_seed(uint64_t seed, const char *name, size_t n);
+
 struct sampler; /* params, the history for penalties, and working memory for one vocabulary */
 
 /* max_history: the most tokens that sampler_accept will be told of. */

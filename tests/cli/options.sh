@@ -59,6 +59,9 @@ refuses "unknown letter in a bundle" 2 "unknown option -x" -qx hi
 refuses "near miss" 2 "did you mean --temp?" --tmep 0 hi
 refuses "beginning of a name" 2 "did you mean --max-tokens?" --max 5 hi
 refuses "another command's option" 2 "--temp is no option of tgen score" score --temp 0 hi
+for value in x 0/2 3/2 1/ /2 1/0 -1/2 1.5/2 1/2/3 1/1000001; do
+    refuses "--shard $value" 2 "is not K/N" batch --shard "$value" "$tmp/none"
+done
 refuses "another command's letter" 2 "--max-tokens is no option of tgen tokenize" tokenize -n 3 hi
 refuses "near miss of another command" 2 "unknown option --tmep" score --tmep 0 hi
 refuses "command behind an option" 2 "the command goes first: tgen score" -n 1 score hi
@@ -101,10 +104,10 @@ for option in model prompt file max-tokens context threads temp top-k top-p min-
     cpu help version; do
     has "--help names --$option" " --$option" "$tmp/help"
 done
-for command in generate score tokenize detokenize inspect; do
+for command in generate batch score tokenize detokenize inspect; do
     has "--help names $command" "^  tgen $command " "$tmp/help"
     succeeds "$command --help" $command --help
-    for option in model quiet json help version; do
+    for option in model quiet help version; do
         has "$command takes --$option" " --$option"
     done
     mv "$tmp/out" "$tmp/help_command"

@@ -1,0 +1,163 @@
+/*
+ * json_out writes a custom_id through `raw`, since it is JSON already.
+ */
+#include "cli/batch_answer.h"
+
+#include <string.h>
+
+#include "cli/json_out.h"
+#include "core/json.h"
+
+static const char *const end_names[] = {
+    [REPLY_OPEN] = NULL, [REPLY_LENGTH] = "length", [REPLY_STOP] = "stop"};
+
+static void write_ids(const struct reply *r, struct buffer *out)
+{
+    json_out_open(out, "ids", '[');
+    for (size_t i = 0; i < r->ids.n; i++)
+        json_out_unsigned(out, NULL, (uint64_t)r->ids.id[i]);
+    json_out_close(out, ']');
+}
+
+/* ---- our own shape --------------------------------------------------------------------------- */
+
+static void write_plain(const struct batch_work *w, struct buffer *out)
+{
+    const struct reply *r = &w->reply;
+    json_out_text(out, "text", r->stream.collected.data, r->stream.collected.n);
+    json_out_string(out, "finish_reason", end_names[r->end]);
+    json_out_unsigned(out, "prompt_tokens", w->ids.n);
+    json_out_unsigned(out, "completion_tokens", r->ids.n);
+    json_out_unsigned(out, "seed", w->sampling.seed);
+    if (w->line.wants_ids)
+        write_ids(r, out);
+    if (w->line.wants_logprobs)
+        reply_write_logprobs(r, "logprobs", out);
+}
+
+static void write_score(const struct batch_work *w, struct buffer *out)
+{
+    json_out_number(out, "logprob", w->logprob);
+    json_out_unsigned(out, "prompt_tokens", w->n_prompt);
+    json_out_unsigned(out, "completion_tokens", w->ids.n - w->n_prompt);
+}
+
+/* ---- OpenAI's -------------------------------------------------------------------------------- */
+
+/* PREFIX-NUMBER, the same each time. */
+static void write_request_id(const struct batch_work *w, const char *key, const char *prefix,
+                             struct buffer *out)
+{
+    struct buffer id = {0};
+    buffer_addf(&id, "%s-%zu", prefix, w->line.number);
+    json_out_string(out, key, id.data);
+    buffer_free(&id);
+}
+
+static void write_usage(const struct batch_work *w, struct buffer *out)
+{
+    json_out_open(out, "usage", '{');
+    json_out_unsigned(out, "prompt_tokens", w->ids.n);
+    json_out_unsigned(out, "completion_tokens", w->reply.ids.n);
+    json_out_unsigned(out, "total_tokens", w->ids.n + w->reply.ids.n);
+    json_out_close(out, '}');
+}
+
+static void write_completion(const struct batch_work *w, const char *model, struct buffer *out)
+{
+    const struct reply *r = &w->reply;
+    const bool own = w->line.model.n > 0;
+    json_out_open(out, "body", '{');
+    write_request_id(w, "id", "cmpl", out);
+    json_out_string(out, "object", "text_completion");
+    json_out_unsigned(out, "created", 0); /* a time would make no two runs equal */
+    json_out_text(out, "model", own ? w->line.model.data : model,
+                  own ? w->line.model.n : strlen(model));
+    json_out_open(out, "choices", '[');
+    json_out_open(out, NULL, '{');
+    json_out_unsigned(out, "index", 0);
+    json_out_text(out, "text", r->stream.collected.data, r->stream.collected.n);
+    if (w->line.wants_ids)
+        write_ids(r, out);
+    reply_write_logprobs(r, "logprobs", out);
+    json_out_string(out, "finish_reason", end_names[r->end]);
+    json_out_close(out, '}');
+    json_out_close(out, ']');
+    write_usage(w, out);
+    json_out_close(out, '}');
+}
+
+static void write_openai(const struct batch_work *w, const char *model, struct buffer *out)
+{
+    const bool failed = w->line.error.code != ERR_NONE;
+    if (failed) {
+        json_out_null(out, "response");
+        json_out_open(out, "error", '{');
+        json_out_string(out, "code", "invalid_request");
+        json_out_string(out, "message", w->line.error.text);
+        json_out_close(out, '}');
+        return;
+    }
+    json_out_open(out, "response", '{');
+    json_out_unsigned(out, "status_code", 200);
+    write_request_id(w, "request_id", "req", out);
+    write_completion(w, model, out);
+    json_out_close(out, '}');
+    json_out_null(out, "error");
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+void batch_answer_write(const struct batch_work *work, enum batch_task task, const char *model,
+                        struct buffer *out)
+{
+    const bool failed = work->line.error.code != ERR_NONE;
+    json_out_open(out, NULL, '{');
+    if (work->line.openai)
+        write_request_id(work, "id", "batch_req", out);
+    json_out_raw(out, "custom_id", work->line.custom_id.data, work->line.custom_id.n);
+    if (failed)
+        json_out_unsigned(out, "line", work->line.number);
+    if (work->line.openai)
+        write_openai(work, model, out);
+    else if (failed)
+        json_out_string(out, "error", work->line.error.text);
+    else if (task == BATCH_SCORE)
+        write_score(work, out);
+    else
+        write_plain(work, out);
+    json_out_close(out, '}');
+    buffer_add_string(out, "\n");
+}
+
+void batch_answer_error_name(size_t number, struct buffer *name)
+{
+    name->n = 0;
+    buffer_addf(name, "#%zu", number);
+}
+
+/* Finds the two members; a "line" wins, since only errors have one. */
+bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is_error)
+{
+    struct err unused;
+    struct json_scan s;
+    struct bytes key, value;
+    double number = 0;
+    bool named = false;
+    name->n = 0;
+    json_scan_begin(&s, text, n, &unused);
+    for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
+        const bool is_id = key.size == 9 && memcmp(key.data, "custom_id", 9) == 0;
+        const bool is_line = key.size == 4 && memcmp(key.data, "line", 4) == 0;
+        if (is_line)
+            (void)json_scan_number(&s, &number);
+        else if (json_scan_skip(&s, &value) && is_id && !named)
+            named = batch_line_canonical_id(name, (const char *)value.data, value.size);
+    }
+    const bool good = json_scan_done(&s) && named;
+    json_scan_end(&s);
+    *is_error = number > 0;
+    if (*is_error)
+        batch_answer_error_name((size_t)number, name);
+    return good;
+}

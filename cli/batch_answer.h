@@ -1,0 +1,28 @@
+/*
+ * The line that answers a line. It depends on what was asked, the seed, the model and nothing else:
+ * no times, no random ids, so that jobs can be compared byte for byte.
+ *
+ *     {"custom_id":7,"text":"...","finish_reason":"stop","prompt_tokens":5,"completion_tokens":9,
+ *      "seed":1}
+ *     {"custom_id":"a","logprob":-3.5,"tokens":2}                             (scored)
+ *     {"custom_id":"b","line":3,"error":"..."}
+ *     {"id":...,"custom_id":...,"response":{"status_code":200,...},"error":null}   (OpenAI's shape)
+ */
+#ifndef CLI_BATCH_ANSWER_H
+#define CLI_BATCH_ANSWER_H
+
+#include "cli/batch_work.h"
+
+/* Appends the answer with its newline: work->line.error, or else what came of it. `model` is what
+ * OpenAI's shape calls the model where the line does not. */
+void batch_answer_write(const struct batch_work *work, enum batch_task task, const char *model,
+                        struct buffer *out);
+
+/* The name by which an answer finds its line: the custom_id as batch_line has it, or "#7" for the
+ * error of line 7. Replaces *name. False for text that is no answer. */
+bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is_error);
+
+/* The second of these names. */
+void batch_answer_error_name(size_t number, struct buffer *name);
+
+#endif

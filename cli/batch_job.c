@@ -1,0 +1,287 @@
+/*
+ * The loop stands in run_lines: lines go in while the engine has room, it makes a step, and what is
+ * finished goes out at once. Everything before it decides what there is to do, and refuses before
+ * the model is loaded.
+ */
+#include "cli/batch_job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/batch_answer.h"
+#include "cli/batch_engine.h"
+#include "cli/batch_order.h"
+#include "cli/batch_output.h"
+#include "cli/batch_progress.h"
+#include "cli/batch_resume.h"
+#include "cli/batch_source.h"
+#include "cli/json_out.h"
+#include "cli/stream.h"
+#include "cli/terminal.h"
+
+struct job {
+    const struct options *o;
+    enum batch_task task;
+    struct batch_input input;
+    struct batch_source source;
+    char *output_path;
+    struct batch_output output;
+    struct loaded loaded;
+    struct batch_tools tools;
+    struct batch_engine *engine;
+    struct batch_order order;
+    struct batch_progress progress;
+    const char *model_name;
+    size_t n_total;  /* lines of this process's part; 0: a pipe, not known yet */
+    size_t n_done;   /* of those, the ones whose answers are in the output */
+    size_t n_errors; /* and of those, the ones that are errors */
+    bool at_end;     /* of the input */
+    double began;
+};
+
+/* ---- before ---------------------------------------------------------------------------------- */
+
+static bool open_input(struct job *j, struct err *e)
+{
+    const struct options *o = j->o;
+    if (o->n_words > 1)
+        return err_set(e, ERR_USAGE, "one file of lines at a time, not \"%s\" as well",
+                       o->words[1]);
+    if (o->n_words == 1 && o->wants_stdin)
+        return err_set(e, ERR_USAGE, "lines come from %s or from standard input, not from both",
+                       o->words[0]);
+    if (o->n_words == 0) {
+        batch_input_begin(&j->input, STDIN_FILENO, "standard input");
+        return true;
+    }
+    const int fd = open(o->words[0], O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->words[0], strerror(errno));
+    batch_input_begin(&j->input, fd, o->words[0]);
+    return true;
+}
+
+/* Processes that found each other in the environment share one standard input, of which each would
+ * see some or none, and one standard output. */
+static bool open_shard(struct job *j, struct err *e)
+{
+    struct batch_shard *shard = &j->source.shard;
+    if (!batch_shard_find(j->o->shard, shard, e))
+        return false;
+    if (shard->found && (j->o->n_words == 0 || j->o->output == NULL))
+        return err_set(e, ERR_USAGE,
+                       "this is process %d of %d: lines must come from a file and answers go to "
+                       "one with -o (or say --shard 1/1)",
+                       shard->k, shard->n);
+    if (j->o->output != NULL)
+        j->output_path = batch_shard_path(j->o->output, shard->k, shard->n, e);
+    return j->o->output == NULL || j->output_path != NULL;
+}
+
+static bool open_job(struct job *j, struct err *e)
+{
+    const struct options *o = j->o;
+    if (o->restart && o->output == NULL)
+        return err_set(e, ERR_USAGE, "--restart needs the file that begins anew: -o FILE");
+    j->source = (struct batch_source){.o = o, .task = j->task, .input = &j->input};
+    stream_watch_interrupt();
+    stream_watch_termination();
+    return open_shard(j, e) && open_input(j, e) &&
+           batch_output_open(&j->output, j->output_path, o->restart, e) &&
+           batch_resume(&j->output, &j->source.answers, &j->n_errors, e) &&
+           batch_source_survey(&j->source, &j->n_total, e);
+}
+
+static bool open_engine(struct job *j, struct err *e)
+{
+    struct loaded *l = &j->loaded;
+    if (!load_checkpoint(l, j->o, e) || !load_tokenizer(l, true, e) || !load_model(l, j->o, e))
+        return false;
+    const int most = model_info(l->model)->max_positions;
+    if (j->o->context > most)
+        return err_set(e, ERR_CONTEXT,
+                       "a context of %d tokens is not possible: the model's maximum is %d",
+                       j->o->context, most);
+    j->tools = (struct batch_tools){.o = j->o,
+                                    .task = j->task,
+                                    .loaded = l,
+                                    .encoder = encoder_new(l->tokenizer, e),
+                                    .n_context = j->o->context > 0 ? j->o->context : most};
+    const char *dir = checkpoint_dir(l->checkpoint), *slash = strrchr(dir, '/');
+    j->model_name = slash != NULL ? slash + 1 : dir;
+    if (j->tools.encoder == NULL)
+        return false;
+    j->engine = batch_engine_new(&j->tools, e);
+    return j->engine != NULL;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+static bool put(struct job *j, const struct buffer *answer, struct err *e)
+{
+    j->n_done++;
+    return batch_output_put(&j->output, answer, e);
+}
+
+/* Writes the answer of a finished work, or keeps it until its turn comes, and frees the work. */
+static bool answer(struct job *j, struct batch_work *work, struct err *e)
+{
+    struct buffer text = {0};
+    j->n_errors += work->line.error.code != ERR_NONE;
+    batch_answer_write(work, j->task, j->model_name, &text);
+    bool ok = buffer_ok(&text, e);
+    if (ok && work->slot == NULL)
+        ok = put(j, &text, e);
+    else if (ok)
+        batch_order_fill(work->slot, &text);
+    batch_work_free(work);
+    buffer_free(&text);
+    while (ok && batch_order_take(&j->order, &text)) {
+        ok = put(j, &text, e);
+        buffer_free(&text);
+    }
+    return ok;
+}
+
+static bool begin_line(struct job *j, struct batch_line *line, struct err *e)
+{
+    struct batch_work *work = batch_work_new(&j->tools, line, e);
+    if (work == NULL)
+        return false;
+    if (j->o->ordered && (work->slot = batch_order_add(&j->order, e)) == NULL) {
+        batch_work_free(work);
+        return false;
+    }
+    if (work->line.error.code != ERR_NONE)
+        return answer(j, work, e);
+    batch_engine_add(j->engine, work);
+    return true;
+}
+
+/* Fills the engine. Waits for a line only where there is nothing else to do. */
+static bool read_lines(struct job *j, struct err *e)
+{
+    while (!j->at_end && batch_engine_has_room(j->engine)) {
+        struct batch_line line;
+        const bool idle = batch_engine_is_idle(j->engine);
+        const enum batch_input_state state = batch_source_next(&j->source, idle, &line, e);
+        if (state == BATCH_INPUT_FAILED)
+            return false;
+        if (state == BATCH_INPUT_WAIT)
+            return true;
+        if (state == BATCH_INPUT_END) {
+            j->at_end = true;
+            j->n_total = j->source.n_mine;
+        } else if (!begin_line(j, &line, e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void tell_progress(struct job *j)
+{
+    const struct batch_engine_counts *c = batch_engine_counts(j->engine);
+    batch_progress_tell(&j->progress, j->n_done + j->source.n_answered, j->n_total,
+                        c->n_prompt + c->n_answer);
+}
+
+static bool run_lines(struct job *j, struct err *e)
+{
+    for (;;) {
+        if (!read_lines(j, e))
+            return false;
+        if (stream_interrupted() || (j->at_end && batch_engine_is_idle(j->engine)))
+            return true;
+        if (!batch_engine_step(j->engine, e))
+            return false;
+        for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;) {
+            if (!answer(j, work, e))
+                return false;
+        }
+        tell_progress(j);
+    }
+}
+
+/* ---- after ----------------------------------------------------------------------------------- */
+
+static double share(size_t part, size_t whole)
+{
+    return whole > 0 ? (double)part / (double)whole : 0;
+}
+
+static void print_stats(const struct job *j)
+{
+    const struct batch_engine_counts *c = batch_engine_counts(j->engine);
+    const double seconds = terminal_clock() - j->began;
+    struct buffer out = {0};
+    json_out_open(&out, NULL, '{');
+    json_out_unsigned(&out, "lines", j->n_done);
+    json_out_unsigned(&out, "answered_before", j->source.n_answered);
+    json_out_unsigned(&out, "errors", j->n_errors);
+    json_out_number(&out, "seconds", seconds);
+    json_out_unsigned(&out, "prompt_tokens", c->n_prompt);
+    json_out_unsigned(&out, "prompt_tokens_shared", c->n_shared);
+    json_out_unsigned(&out, "completion_tokens", c->n_answer);
+    json_out_number(&out, "tokens_per_second", (double)(c->n_prompt + c->n_answer) / seconds);
+    json_out_unsigned(&out, "steps", c->n_steps);
+    json_out_number(&out, "rows_per_step", share(c->n_rows, c->n_steps));
+    json_out_number(&out, "lines_per_step", share(c->n_lines, c->n_steps));
+    json_out_close(&out, '}');
+    buffer_add_string(&out, "\n");
+    struct err unused;
+    if (!out.failed)
+        (void)stream_write(STDERR_FILENO, "standard error", out.data, out.n, &unused);
+    buffer_free(&out);
+}
+
+/* What the exit code says of a job that came to its end, or was told to end. */
+static bool conclude(struct job *j, struct err *e)
+{
+    const size_t n = j->n_done + j->source.n_answered;
+    if (stream_interrupted()) {
+        terminal_note(j->o->quiet, "interrupted with %zu lines answered%s", n,
+                      j->output.regular ? "; the same command goes on" : "");
+        *e = (struct err){.code = ERR_INTERRUPTED};
+        return false;
+    }
+    if (!batch_source_check_end(&j->source, e))
+        return false;
+    return j->n_errors == 0 ||
+           err_set(e, ERR_RUNTIME,
+                   "%zu of %zu lines could not be answered; their answers have an \"error\"",
+                   j->n_errors, n);
+}
+
+static void free_job(struct job *j)
+{
+    batch_engine_free(j->engine);
+    encoder_free(j->tools.encoder);
+    load_free(&j->loaded);
+    batch_order_free(&j->order);
+    batch_source_free(&j->source);
+    batch_input_free(&j->input);
+    if (j->input.fd > STDIN_FILENO)
+        close(j->input.fd);
+    batch_output_close(&j->output);
+    free(j->output_path);
+}
+
+bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
+{
+    struct job j = {.o = o, .task = task, .output.fd = -1, .began = terminal_clock()};
+    bool ok = open_job(&j, e) && open_engine(&j, e);
+    if (ok) {
+        batch_progress_begin(&j.progress, o->quiet, j.source.n_answered);
+        ok = run_lines(&j, e);
+        batch_progress_end(&j.progress);
+        if (ok && o->stats && !o->quiet)
+            print_stats(&j);
+        ok = batch_output_sync(&j.output, true, e) && ok && conclude(&j, e);
+    }
+    free_job(&j);
+    return ok;
+}

@@ -1,0 +1,469 @@
+/*
+ * Keys are looked up in two small tables: those that are options, whose kind, range and place
+ * options_table knows, and those with a reader of their own. Strings may hold any character, NUL
+ * included, which is why the tree of cJSON is of no use here.
+ */
+#include "cli/batch_line.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/json_out.h"
+#include "core/json.h"
+
+/* Keys that are options. */
+static const struct {
+    const char *key;
+    enum option_id option;
+} option_keys[] = {
+    {"max_tokens", OPT_MAX_TOKENS},
+    {"temperature", OPT_TEMP},
+    {"top_k", OPT_TOP_K},
+    {"top_p", OPT_TOP_P},
+    {"min_p", OPT_MIN_P},
+    {"typical_p", OPT_TYPICAL_P},
+    {"repeat_penalty", OPT_REPEAT_PENALTY},
+    {"repeat_last_n", OPT_REPEAT_LAST_N},
+    {"presence_penalty", OPT_PRESENCE_PENALTY},
+    {"frequency_penalty", OPT_FREQUENCY_PENALTY},
+    {"seed", OPT_SEED},
+    {"ignore_eos", OPT_IGNORE_EOS},
+};
+
+/* A value on its way into a line: its text, and what to call it. */
+struct value {
+    struct batch_line *line;
+    const char *key;
+    const char *text;
+    size_t n;
+};
+
+/* Notes what is wrong with the line, the first time. Returns false. */
+static bool spoil(struct batch_line *line, const char *key, const char *what)
+{
+    if (line->error.code == ERR_NONE)
+        err_set(&line->error, ERR_USAGE, "\"%s\" %s", key, what);
+    return false;
+}
+
+static bool equal(struct bytes a, const char *b)
+{
+    return a.size == strlen(b) && memcmp(a.data, b, a.size) == 0;
+}
+
+static bool is(const struct value *v, enum json_type type)
+{
+    struct err unused;
+    struct json_scan s;
+    json_scan_begin(&s, v->text, v->n, &unused);
+    return json_scan_is(&s, type);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* The string that a value is, appended to *out. */
+static bool read_string(const struct value *v, struct buffer *out)
+{
+    struct json_scan s;
+    struct bytes text;
+    struct err why = {.code = ERR_NONE};
+    if (!is(v, JSON_STRING))
+        return spoil(v->line, v->key, "must be a string");
+    json_scan_begin(&s, v->text, v->n, &why);
+    const bool good = json_scan_string(&s, &text);
+    if (good)
+        buffer_add(out, (const char *)text.data, text.size);
+    else if (v->line->error.code == ERR_NONE)
+        v->line->error = why;
+    json_scan_end(&s);
+    return good;
+}
+
+static bool read_number(const struct value *v, double *out)
+{
+    struct json_scan s;
+    struct err unused;
+    if (!is(v, JSON_NUMBER))
+        return false;
+    json_scan_begin(&s, v->text, v->n, &unused);
+    return json_scan_number(&s, out);
+}
+
+static bool read_bool(const struct value *v, bool *out)
+{
+    if (!is(v, JSON_BOOL))
+        return spoil(v->line, v->key, "must be true or false");
+    *out = v->text[0] == 't';
+    return true;
+}
+
+static bool read_whole(const struct value *v, double min, double max, int *out)
+{
+    double number;
+    if (!read_number(v, &number) || !(number >= min && number <= max) || floor(number) != number) {
+        if (v->line->error.code == ERR_NONE)
+            err_set(&v->line->error, ERR_USAGE,
+                    "\"%s\" must be a whole number between %.0f and %.0f", v->key, min, max);
+        return false;
+    }
+    *out = (int)number;
+    return true;
+}
+
+static bool read_real(const struct value *v, double min, double max, float *out)
+{
+    double number;
+    if (!read_number(v, &number) || !(number >= min && number <= max)) {
+        if (v->line->error.code == ERR_NONE)
+            err_set(&v->line->error, ERR_USAGE, "\"%s\" must be a number between %g and %g", v->key,
+                    min, max);
+        return false;
+    }
+    *out = (float)number;
+    return true;
+}
+
+/* A seed has 64 bits, of which a double would keep 53. */
+static bool read_seed(const struct value *v, uint64_t *out)
+{
+    char digits[24], *end = digits;
+    if (v->n < sizeof digits) {
+        memcpy(digits, v->text, v->n);
+        digits[v->n] = '\0';
+        errno = 0;
+        *out = strtoull(digits, &end, 10);
+    }
+    if (end == digits || *end != '\0' || errno != 0 || digits[0] == '-')
+        return spoil(v->line, v->key, "must be a whole number between 0 and 2^64 - 1");
+    return true;
+}
+
+static bool read_option(const struct value *v, enum option_id id)
+{
+    const struct option_spec *spec = &options_table[id];
+    void *place = (char *)&v->line->asked + spec->offset;
+    v->line->asked.given[id] = true;
+    switch (spec->kind) {
+    case OPTION_FLAG:
+        return read_bool(v, place);
+    case OPTION_WHOLE:
+        return read_whole(v, spec->min, spec->max, place);
+    case OPTION_REAL:
+        return read_real(v, spec->min, spec->max, place);
+    case OPTION_SEED:
+        return read_seed(v, place);
+    default:
+        return false;
+    }
+}
+
+/* A list of token ids; whether the vocabulary has them is for others to see. */
+static bool read_ids(const struct value *v, struct ids *out)
+{
+    struct json_scan s;
+    struct err why = {.code = ERR_NONE};
+    json_scan_begin(&s, v->text, v->n, &why);
+    bool good = true;
+    for (bool more = json_scan_array(&s); more && good && json_scan_element(&s);) {
+        double number;
+        good = json_scan_is(&s, JSON_NUMBER) && json_scan_number(&s, &number) && number >= 0 &&
+               number <= INT32_MAX && floor(number) == number &&
+               ids_push(out, (int32_t)number, &why);
+    }
+    good = good && !s.failed;
+    json_scan_end(&s);
+    if (!good || out->n == 0)
+        return spoil(v->line, v->key, "must be a string, or a list of at least one token id");
+    return true;
+}
+
+/* ---- keys with a meaning of their own -------------------------------------------------------- */
+
+static bool read_prompt(const struct value *v)
+{
+    v->line->has_prompt = true;
+    if (is(v, JSON_ARRAY))
+        return read_ids(v, &v->line->prompt_ids);
+    return is(v, JSON_STRING) ? read_string(v, &v->line->prompt)
+                              : spoil(v->line, v->key, "must be a string or a list of token ids");
+}
+
+static bool read_completion(const struct value *v)
+{
+    v->line->has_completion = true;
+    return read_string(v, &v->line->completion);
+}
+
+static bool read_custom_id(const struct value *v)
+{
+    v->line->custom_id.n = 0;
+    return batch_line_canonical_id(&v->line->custom_id, v->text, v->n) ||
+           spoil(v->line, v->key, "must be a string, a number or a boolean");
+}
+
+/* One more stop string behind the others. */
+static bool add_stop(const struct value *v)
+{
+    struct buffer *stops = &v->line->stops;
+    const size_t before = stops->n;
+    if (!read_string(v, stops))
+        return false;
+    if (stops->n == before || memchr(stops->data + before, '\0', stops->n - before) != NULL)
+        return spoil(v->line, v->key, "has an empty string, or one with a NUL");
+    buffer_add(stops, "", 1);
+    v->line->stop.n++;
+    return true;
+}
+
+/* Replaces what --stop said; the pointers into `stops` are made when that has its final place. */
+static bool read_stop(const struct value *v)
+{
+    v->line->stop.n = 0;
+    v->line->asked.given[OPT_STOP] = true;
+    if (is(v, JSON_STRING))
+        return add_stop(v);
+    if (!is(v, JSON_ARRAY))
+        return spoil(v->line, v->key, "must be a string or a list of strings");
+    struct json_scan s;
+    struct bytes text;
+    bool good = true;
+    json_scan_begin(&s, v->text, v->n, &v->line->error);
+    for (bool more = json_scan_array(&s); more && good && json_scan_element(&s);) {
+        good = json_scan_skip(&s, &text);
+        if (good)
+            good = add_stop(&(struct value){v->line, v->key, (const char *)text.data, text.size});
+    }
+    json_scan_end(&s);
+    return good && !s.failed;
+}
+
+static bool read_wants_ids(const struct value *v)
+{
+    return read_bool(v, &v->line->wants_ids);
+}
+
+/* true, or how many of the likeliest tokens to tell beside each. */
+static bool read_logprobs(const struct value *v)
+{
+    if (is(v, JSON_BOOL))
+        return read_bool(v, &v->line->wants_logprobs);
+    v->line->wants_logprobs = true;
+    return read_whole(v, 0, BATCH_MOST_LOGPROBS, &v->line->n_likeliest);
+}
+
+static bool read_model(const struct value *v)
+{
+    return read_string(v, &v->line->model);
+}
+
+/* A key of OpenAI's that is fine where it asks for what happens anyway. */
+static bool read_idle(const struct value *v)
+{
+    static const char *const idle[][2] = {
+        {"n", "1"},           {"best_of", "1"},   {"echo", "false"}, {"stream", "false"},
+        {"logit_bias", "{}"}, {"suffix", "\"\""}, {"user", NULL},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(idle); i++) {
+        if (strcmp(idle[i][0], v->key) != 0)
+            continue;
+        const char *good = idle[i][1];
+        if (good == NULL || (strlen(good) == v->n && memcmp(good, v->text, v->n) == 0))
+            return true;
+    }
+    return spoil(v->line, v->key, "asks for what tgen batch does not do");
+}
+
+static bool read_method(const struct value *v)
+{
+    v->line->openai = true;
+    return (v->n == 6 && memcmp(v->text, "\"POST\"", 6) == 0) ||
+           spoil(v->line, v->key, "must be \"POST\"");
+}
+
+static bool read_url(const struct value *v)
+{
+    struct buffer url = {0};
+    v->line->openai = true;
+    bool good = read_string(v, &url);
+    if (good && (url.n != 15 || memcmp(url.data, "/v1/completions", 15) != 0))
+        good = spoil(v->line, v->key, "must be \"/v1/completions\"");
+    buffer_free(&url);
+    return good;
+}
+
+static bool read_body(const struct value *v);
+
+enum {
+    AT_TOP = 1,    /* of a plain line */
+    IN_BODY = 2,   /* of OpenAI's */
+    IN_SCORED = 4, /* of a line to be scored */
+    ENVELOPE = 8   /* beside OpenAI's body */
+};
+
+static const struct {
+    const char *key;
+    unsigned where;
+    bool (*read)(const struct value *v);
+} other_keys[] = {
+    {"prompt", AT_TOP | IN_BODY | IN_SCORED, read_prompt},
+    {"completion", IN_SCORED, read_completion},
+    {"custom_id", AT_TOP | ENVELOPE | IN_SCORED, read_custom_id},
+    {"stop", AT_TOP | IN_BODY, read_stop},
+    {"logprobs", AT_TOP | IN_BODY, read_logprobs},
+    {"ids", AT_TOP | IN_BODY, read_wants_ids},
+    {"method", AT_TOP | ENVELOPE, read_method},
+    {"url", AT_TOP | ENVELOPE, read_url},
+    {"body", AT_TOP | ENVELOPE, read_body},
+    {"model", IN_BODY, read_model},
+    {"n", IN_BODY, read_idle},
+    {"best_of", IN_BODY, read_idle},
+    {"echo", IN_BODY, read_idle},
+    {"stream", IN_BODY, read_idle},
+    {"logit_bias", IN_BODY, read_idle},
+    {"suffix", IN_BODY, read_idle},
+    {"user", IN_BODY, read_idle},
+};
+
+enum { N_OPTIONS = ARRAY_LEN(option_keys), N_KEYS = N_OPTIONS + ARRAY_LEN(other_keys) };
+
+/* The index of a key in both tables together; N_KEYS where no one knows it. */
+static size_t find_key(struct bytes key, unsigned where)
+{
+    for (size_t i = 0; i < N_OPTIONS && where != IN_SCORED; i++) {
+        if (equal(key, option_keys[i].key))
+            return i;
+    }
+    for (size_t i = N_OPTIONS; i < N_KEYS; i++) {
+        if ((other_keys[i - N_OPTIONS].where & where) && equal(key, other_keys[i - N_OPTIONS].key))
+            return i;
+    }
+    return N_KEYS;
+}
+
+/* The members of an object, each key at most once. A null is a value that is not there. Goes on
+ * behind what is wrong, so that a custom_id at the end is known all the same. */
+static void read_members(struct batch_line *line, const char *text, size_t n, unsigned where)
+{
+    struct err why = {.code = ERR_NONE};
+    struct json_scan s;
+    struct bytes key, value;
+    bool seen[N_KEYS] = {false};
+    json_scan_begin(&s, text, n, &why);
+    for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
+        const size_t i = find_key(key, where);
+        if (i == N_KEYS && line->error.code == ERR_NONE)
+            err_set(&line->error, ERR_USAGE, "unknown key \"%.*s\"",
+                    (int)(key.size < 100 ? key.size : 100), (const char *)key.data);
+        if (!json_scan_skip(&s, &value) || i == N_KEYS)
+            continue;
+        struct value v = {line, i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key,
+                          (const char *)value.data, value.size};
+        if (seen[i])
+            spoil(line, v.key, "stands there twice");
+        else if (!is(&v, JSON_NULL))
+            (void)(i < N_OPTIONS ? read_option(&v, option_keys[i].option)
+                                 : other_keys[i - N_OPTIONS].read(&v));
+        seen[i] = true;
+    }
+    if (!json_scan_done(&s))
+        line->error = why;
+    json_scan_end(&s);
+    for (size_t i = 0; i < N_KEYS && where == AT_TOP && line->openai; i++) {
+        if (seen[i] && (i < N_OPTIONS || !(other_keys[i - N_OPTIONS].where & ENVELOPE)))
+            spoil(line, i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key,
+                  "belongs into the body");
+    }
+}
+
+static bool read_body(const struct value *v)
+{
+    v->line->openai = true;
+    if (!is(v, JSON_OBJECT))
+        return spoil(v->line, v->key, "must be an object");
+    read_members(v->line, v->text, v->n, IN_BODY);
+    return true;
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+bool batch_line_canonical_id(struct buffer *out, const char *value, size_t n)
+{
+    struct err unused;
+    struct json_scan s;
+    struct bytes text;
+    double number;
+    bool good = false;
+    json_scan_begin(&s, value, n, &unused);
+    if (json_scan_is(&s, JSON_STRING)) {
+        good = json_scan_string(&s, &text);
+        if (good)
+            json_out_quoted(out, (const char *)text.data, text.size);
+    } else if (json_scan_is(&s, JSON_NUMBER) || json_scan_is(&s, JSON_BOOL)) {
+        good = json_scan_is(&s, JSON_BOOL) || json_scan_number(&s, &number);
+        if (good)
+            buffer_add(out, value, n);
+    }
+    json_scan_end(&s);
+    return good;
+}
+
+/* What no key can see by itself. */
+static void check_whole(struct batch_line *line, enum batch_task task)
+{
+    if (line->error.code != ERR_NONE)
+        return;
+    if (!line->has_prompt)
+        err_set(&line->error, ERR_USAGE, "there is no \"prompt\"");
+    else if (task == BATCH_SCORE && !line->has_completion)
+        err_set(&line->error, ERR_USAGE, "there is no \"completion\"");
+    else if (line->completion.n > 0 && line->prompt_ids.n > 0)
+        err_set(&line->error, ERR_USAGE, "\"prompt\" must be a string where there is a completion");
+}
+
+static bool point_at_stops(struct batch_line *line, struct err *e)
+{
+    if (line->stops.n == 0)
+        return true;
+    line->own_stops = calloc(line->stop.n + 1, sizeof *line->own_stops);
+    if (line->own_stops == NULL)
+        return err_no_memory(e);
+    const char *at = line->stops.data;
+    for (size_t i = 0; i < line->stop.n; i++, at += strlen(at) + 1)
+        line->own_stops[i] = at;
+    line->stop.item = line->own_stops;
+    return true;
+}
+
+bool batch_line_parse(struct batch_line *line, const char *text, size_t n, size_t number,
+                      const struct options *o, enum batch_task task, bool plain, struct err *e)
+{
+    *line = (struct batch_line){.number = number, .asked = *o, .stop = o->stop};
+    line->asked.given[OPT_SEED] = false; /* each line has one of its own */
+    if (plain) {
+        line->has_prompt = true;
+        buffer_add(&line->prompt, text, n);
+    } else {
+        read_members(line, text, n, task == BATCH_SCORE ? IN_SCORED : AT_TOP);
+        check_whole(line, task);
+    }
+    if (line->custom_id.n == 0)
+        buffer_addf(&line->custom_id, "%zu", number);
+    return buffer_ok(&line->prompt, e) && buffer_ok(&line->custom_id, e) &&
+           buffer_ok(&line->completion, e) && buffer_ok(&line->stops, e) &&
+           buffer_ok(&line->model, e) && point_at_stops(line, e);
+}
+
+void batch_line_free(struct batch_line *line)
+{
+    free(line->own_stops);
+    buffer_free(&line->custom_id);
+    buffer_free(&line->model);
+    buffer_free(&line->prompt);
+    buffer_free(&line->completion);
+    buffer_free(&line->stops);
+    ids_free(&line->prompt_ids);
+    *line = (struct batch_line){.number = 0};
+}

@@ -1,0 +1,96 @@
+/*
+ * One write(2) per line, in append mode. A kill can only come between two writes, or cut one short
+ * on a full disk or a crashing machine: the torn line is then the last, and it has no newline.
+ *
+ * fdatasync protects against a power failure, not against a kill, and a line costs far more to
+ * compute than to compute again; so it is asked for now and then, and at the end.
+ */
+#include "cli/batch_output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/stream.h"
+#include "cli/terminal.h"
+
+static const double SYNC_SECONDS = 10;
+
+static bool fail(const struct batch_output *out, struct err *e)
+{
+    return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", out->name, strerror(errno));
+}
+
+/* Some file systems have no locks (Lustre mounted without flock); there, none is better than no
+ * job. */
+static bool lock(const struct batch_output *out, struct err *e)
+{
+    if (flock(out->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        return true;
+    return err_set(e, ERR_RUNTIME, "%s is being written by another process", out->name);
+}
+
+bool batch_output_open(struct batch_output *out, const char *path, bool restart, struct err *e)
+{
+    struct stat about;
+    *out = (struct batch_output){.fd = STREAM_STDOUT, .name = "standard output"};
+    if (path == NULL)
+        return true;
+    out->name = path;
+    /* A pipe that is opened for reading too would never break. */
+    const bool other = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+    const int way = other ? O_WRONLY : O_RDWR | O_CREAT;
+    out->fd = open(path, way | O_APPEND | O_CLOEXEC, 0666);
+    if (out->fd < 0 || fstat(out->fd, &about) != 0)
+        return fail(out, e);
+    out->regular = S_ISREG(about.st_mode);
+    if (!out->regular)
+        return true;
+    /* A file at its largest size is then an error like a full disk, and the torn line is taken
+     * back. */
+    signal(SIGXFSZ, SIG_IGN);
+    out->synced = terminal_clock();
+    return lock(out, e) && (!restart || batch_output_trim(out, 0, e));
+}
+
+bool batch_output_trim(struct batch_output *out, uint64_t size, struct err *e)
+{
+    out->size = size;
+    return ftruncate(out->fd, (off_t)size) == 0 || fail(out, e);
+}
+
+bool batch_output_put(struct batch_output *out, const struct buffer *line, struct err *e)
+{
+    if (!buffer_ok(line, e))
+        return false;
+    if (!stream_write(out->fd, out->name, line->data, line->n, e)) {
+        if (out->regular)
+            (void)!ftruncate(out->fd, (off_t)out->size);
+        return false;
+    }
+    out->size += line->n;
+    out->unsynced = true;
+    return batch_output_sync(out, false, e);
+}
+
+bool batch_output_sync(struct batch_output *out, bool now, struct err *e)
+{
+    if (!out->regular || !out->unsynced || (!now && terminal_clock() < out->synced + SYNC_SECONDS))
+        return true;
+    if (fdatasync(out->fd) != 0)
+        return fail(out, e);
+    out->synced = terminal_clock();
+    out->unsynced = false;
+    return true;
+}
+
+void batch_output_close(struct batch_output *out)
+{
+    if (out->fd > STREAM_STDOUT)
+        close(out->fd);
+    out->fd = -1;
+}

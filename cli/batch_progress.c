@@ -1,0 +1,59 @@
+/* stderr only. The time that is left is guessed from the lines of this process alone. */
+#include "cli/batch_progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/terminal.h"
+
+static const double ON_TERMINAL = 0.25, ELSEWHERE = 60; /* seconds between two lines */
+
+void batch_progress_begin(struct batch_progress *p, bool quiet, size_t n_before)
+{
+    const double now = terminal_clock();
+    /* The same condition as for colour: the line needs escape sequences too. */
+    *p = (struct batch_progress){.quiet = quiet,
+                                 .on_terminal = terminal_has_colour(STDERR_FILENO),
+                                 .n_before = n_before,
+                                 .began = now};
+    p->next = now + (p->on_terminal ? ON_TERMINAL : ELSEWHERE);
+}
+
+/* "2:05:09" or "5:09" into out[0..size). */
+static const char *write_time(double seconds, char *out, size_t size)
+{
+    const unsigned long s = (unsigned long)fmin(seconds + 0.5, 3.6e8);
+    if (s >= 3600)
+        snprintf(out, size, "%lu:%02lu:%02lu", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, size, "%lu:%02lu", s / 60, s % 60);
+    return out;
+}
+
+void batch_progress_tell(struct batch_progress *p, size_t n_done, size_t n_total, size_t n_tokens)
+{
+    char left[32], rest[64] = "", total[32] = "";
+    const double now = terminal_clock();
+    if (p->quiet || now < p->next)
+        return;
+    p->next = now + (p->on_terminal ? ON_TERMINAL : ELSEWHERE);
+    const double seconds = now - p->began;
+    const double each = n_done > p->n_before ? seconds / (double)(n_done - p->n_before) : 0;
+    if (n_total > 0)
+        snprintf(total, sizeof total, "/%zu", n_total);
+    if (each > 0 && n_total > n_done)
+        snprintf(rest, sizeof rest, ", %s left",
+                 write_time(each * (double)(n_total - n_done), left, sizeof left));
+    fprintf(stderr, "%s%zu%s lines, %.1f tokens/s%s%s",
+            p->on_terminal ? "\r\033[2m" : "tgen: ", n_done, total, (double)n_tokens / seconds,
+            rest, p->on_terminal ? "\033[0m\033[K" : "\n");
+    p->visible = p->on_terminal;
+}
+
+void batch_progress_end(struct batch_progress *p)
+{
+    if (p->visible)
+        fputs("\r\033[K", stderr);
+    p->visible = false;
+}

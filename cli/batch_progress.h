@@ -1,0 +1,24 @@
+/*
+ * How far a job is, for whoever waits: a line that overwrites itself on a terminal, elsewhere one a
+ * minute.
+ */
+#ifndef CLI_BATCH_PROGRESS_H
+#define CLI_BATCH_PROGRESS_H
+
+#include "core/base.h"
+
+struct batch_progress {
+    bool quiet, on_terminal, visible;
+    size_t n_before;    /* lines that were done when this process began */
+    double began, next; /* on terminal_clock: the next line not before */
+};
+
+void batch_progress_begin(struct batch_progress *p, bool quiet, size_t n_before);
+
+/* n_done lines of n_total (0: not known yet), n_tokens through the model or drawn so far. */
+void batch_progress_tell(struct batch_progress *p, size_t n_done, size_t n_total, size_t n_tokens);
+
+/* Takes the line on the terminal away. */
+void batch_progress_end(struct batch_progress *p);
+
+#endif

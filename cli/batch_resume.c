@@ -1,0 +1,47 @@
+/* Only a line with a newline behind it was put there whole. */
+#include "cli/batch_resume.h"
+
+#include "cli/batch_answer.h"
+#include "cli/batch_input.h"
+
+static bool add_answer(const struct batch_input *in, struct bytes text, struct buffer *name,
+                       struct batch_index *answers, size_t *n_errors, struct err *e)
+{
+    bool is_error;
+    if (!batch_answer_name((const char *)text.data, text.size, name, &is_error))
+        return err_set(e, ERR_RUNTIME, "line %zu of %s is no answer; --restart drops what is there",
+                       in->number, in->name);
+    *n_errors += is_error;
+    if (!buffer_ok(name, e))
+        return false;
+    if (batch_index_find(answers, name->data, name->n) != NULL)
+        return err_set(e, ERR_RUNTIME,
+                       "line %zu of %s answers what was answered already; --restart drops what is "
+                       "there",
+                       in->number, in->name);
+    return batch_index_add(answers, name->data, name->n, 0, e);
+}
+
+bool batch_resume(struct batch_output *out, struct batch_index *answers, size_t *n_errors,
+                  struct err *e)
+{
+    struct batch_input in;
+    struct buffer name = {0};
+    struct bytes text;
+    uint64_t size = 0;
+    bool whole, ok = true;
+    enum batch_input_state state;
+    *n_errors = 0;
+    if (!out->regular)
+        return true;
+    batch_input_begin(&in, out->fd, out->name);
+    while (ok && (state = batch_input_next(&in, true, &text, &whole, e)) == BATCH_INPUT_LINE &&
+           whole) {
+        ok = add_answer(&in, text, &name, answers, n_errors, e);
+        size = in.offset;
+    }
+    ok = ok && state != BATCH_INPUT_FAILED && batch_output_trim(out, size, e);
+    buffer_free(&name);
+    batch_input_free(&in);
+    return ok;
+}

@@ -1,0 +1,15 @@
+/*
+ * What an output already holds: the names of its answers, and where its last whole line ends.
+ */
+#ifndef CLI_BATCH_RESUME_H
+#define CLI_BATCH_RESUME_H
+
+#include "cli/batch_index.h"
+#include "cli/batch_output.h"
+
+/* Reads the answers of a regular output into *answers, cuts a torn last line off, and counts those
+ * that are errors. ERR_RUNTIME for a file that is no output of a job. */
+bool batch_resume(struct batch_output *out, struct batch_index *answers, size_t *n_errors,
+                  struct err *e);
+
+#endif

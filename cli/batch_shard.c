@@ -1,0 +1,114 @@
+/*
+ * Ranks first: of Open MPI, else of PMI (MPICH, Intel MPI), else of a Slurm step. A Slurm array
+ * multiplies them, as each of its tasks may have ranks of its own.
+ *
+ * SLURM_PROCID and SLURM_NTASKS are set in a batch script as well, where one process runs however
+ * many tasks were asked for; only within a step, which has a SLURM_STEP_ID, do they count
+ * processes.
+ */
+#include "cli/batch_shard.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 1000000 };
+
+/* A whole number from the environment; -1 where there is none. */
+static long variable(const char *name)
+{
+    const char *text = getenv(name);
+    char *end;
+    if (text == NULL || text[0] < '0' || text[0] > '9')
+        return -1;
+    errno = 0;
+    const long value = strtol(text, &end, 10);
+    return *end == '\0' && errno == 0 ? value : -1;
+}
+
+/* Rank `index` of `count`, within each part so far. */
+static bool split(struct batch_shard *shard, long index, long count, const char *whose,
+                  struct err *e)
+{
+    if (index < 0 || count < 1 || index >= count || count > MOST / shard->n)
+        return err_set(e, ERR_USAGE,
+                       "%s number this process %ld of %ld, which is no part of a job; "
+                       "--shard K/N says it",
+                       whose, index, count);
+    shard->k = (shard->k - 1) * (int)count + (int)index + 1;
+    shard->n *= (int)count;
+    return true;
+}
+
+/* Array tasks bear any numbers; those of "--array=1-9:2" can be counted, those of "1,5,7" not. */
+static bool split_by_array(struct batch_shard *shard, struct err *e)
+{
+    const long id = variable("SLURM_ARRAY_TASK_ID"), count = variable("SLURM_ARRAY_TASK_COUNT");
+    const long min = variable("SLURM_ARRAY_TASK_MIN"), max = variable("SLURM_ARRAY_TASK_MAX");
+    const long said = variable("SLURM_ARRAY_TASK_STEP"), step = said > 0 ? said : 1;
+    if (id < 0 || count < 0)
+        return true;
+    const long first = min >= 0 ? min : 0;
+    const bool even = (id - first) % step == 0 && (max < 0 || (max - first) / step + 1 == count);
+    if (!even)
+        return err_set(e, ERR_USAGE,
+                       "the tasks of this Slurm array do not have the numbers of one range; "
+                       "--shard K/N says which part this is");
+    return split(shard, (id - first) / step, count, "SLURM_ARRAY_TASK_ID and _COUNT", e);
+}
+
+static bool split_by_rank(struct batch_shard *shard, struct err *e)
+{
+    const long ompi = variable("OMPI_COMM_WORLD_SIZE"), pmi = variable("PMI_SIZE");
+    if (ompi >= 0)
+        return split(shard, variable("OMPI_COMM_WORLD_RANK"), ompi, "the variables of Open MPI", e);
+    if (pmi >= 0)
+        return split(shard, variable("PMI_RANK"), pmi, "PMI_RANK and PMI_SIZE", e);
+    if (getenv("SLURM_STEP_ID") == NULL)
+        return true;
+    const long step = variable("SLURM_STEP_NUM_TASKS");
+    const long count = step >= 0 ? step : variable("SLURM_NTASKS");
+    return count < 0 ||
+           split(shard, variable("SLURM_PROCID"), count, "SLURM_PROCID and SLURM_NTASKS", e);
+}
+
+bool batch_shard_find(const char *said, struct batch_shard *out, struct err *e)
+{
+    *out = (struct batch_shard){.k = 1, .n = 1};
+    if (said == NULL) {
+        const bool good = split_by_array(out, e) && split_by_rank(out, e);
+        out->found = good && out->n > 1;
+        return good;
+    }
+    char *slash, *end = NULL;
+    errno = 0;
+    const long k = strtol(said, &slash, 10);
+    const long n = *slash == '/' ? strtol(slash + 1, &end, 10) : 0;
+    const bool digits = said[0] >= '1' && said[0] <= '9' && *slash == '/' && slash[1] >= '1' &&
+                        slash[1] <= '9' && *end == '\0' && errno == 0;
+    if (!digits || k > n || n > MOST)
+        return err_set(e, ERR_USAGE, "--shard: \"%s\" is not K/N with 1 <= K <= N, such as 2/4",
+                       said);
+    out->k = (int)k;
+    out->n = (int)n;
+    return true;
+}
+
+char *batch_shard_path(const char *path, int k, int n, struct err *e)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    if (dot == NULL || dot == name)
+        dot = name + strlen(name);
+    const size_t size = strlen(path) + sizeof ".1000000-of-1000000";
+    char *out = malloc(size);
+    if (out == NULL)
+        err_no_memory(e);
+    else if (n == 1)
+        snprintf(out, size, "%s", path);
+    else
+        snprintf(out, size, "%.*s.%d-of-%d%s", (int)(dot - path), path, k, n, dot);
+    return out;
+}

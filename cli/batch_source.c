@@ -1,0 +1,133 @@
+/*
+ * An answer is known by its custom_id, so that lines may be added or reordered between two runs. A
+ * second line of the same custom_id would make that ambiguous: it is answered with an error, and
+ * errors are known by the numbers of their lines.
+ */
+#include "cli/batch_source.h"
+
+#include <string.h>
+
+#include "cli/batch_answer.h"
+#include "cli/stream.h"
+
+static bool is_blank(struct bytes text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (memchr(" \t\r", text.data[i], 3) == NULL)
+            return false;
+    }
+    return true;
+}
+
+/* Editors of Windows begin a file with a byte order mark. */
+static struct bytes without_mark(struct bytes text)
+{
+    const bool marked = text.size >= 3 && memcmp(text.data, "\xEF\xBB\xBF", 3) == 0;
+    return marked ? (struct bytes){text.data + 3, text.size - 3} : text;
+}
+
+/* Notes the custom_id; one that has occurred spoils the line. */
+static bool check_unique(struct batch_source *s, struct batch_line *line, struct err *e)
+{
+    const struct buffer *id = &line->custom_id;
+    const struct batch_index_entry *first = batch_index_find(&s->lines, id->data, id->n);
+    if (first == NULL)
+        return batch_index_add(&s->lines, id->data, id->n, line->number, e);
+    err_set(&line->error, ERR_USAGE, "line %zu has the same custom_id", (size_t)first->value);
+    return true;
+}
+
+/* Whether an answer to the line is there; it is then accounted for. */
+static bool is_answered(struct batch_source *s, const struct batch_line *line, struct err *e,
+                        bool *failed)
+{
+    struct buffer error_name = {0};
+    batch_answer_error_name(line->number, &error_name);
+    *failed = !buffer_ok(&error_name, e);
+    if (*failed)
+        return false;
+    struct batch_index_entry *error = batch_index_find(&s->answers, error_name.data, error_name.n);
+    struct batch_index_entry *own = NULL;
+    if (line->error.code == ERR_NONE)
+        own = batch_index_find(&s->answers, line->custom_id.data, line->custom_id.n);
+    buffer_free(&error_name);
+    if (error != NULL)
+        error->value = 1;
+    if (own != NULL)
+        own->value = 1;
+    return error != NULL || own != NULL;
+}
+
+enum batch_input_state batch_source_next(struct batch_source *s, bool wait, struct batch_line *line,
+                                         struct err *e)
+{
+    for (;;) {
+        struct bytes text;
+        bool whole, failed = false;
+        if (stream_interrupted())
+            return BATCH_INPUT_WAIT;
+        const enum batch_input_state state = batch_input_next(s->input, wait, &text, &whole, e);
+        if (state != BATCH_INPUT_LINE)
+            return state;
+        if (!s->o->text && is_blank(text))
+            continue;
+        const size_t number = s->input->number;
+        if (number == 1 && !s->o->text)
+            text = without_mark(text);
+        if (!batch_line_parse(line, (const char *)text.data, text.size, number, s->o, s->task,
+                              s->o->text, e) ||
+            !check_unique(s, line, e)) {
+            batch_line_free(line);
+            return BATCH_INPUT_FAILED;
+        }
+        if (batch_shard_owns(&s->shard, number)) {
+            s->n_mine++;
+            if (!is_answered(s, line, e, &failed) && !failed)
+                return BATCH_INPUT_LINE;
+            s->n_answered++;
+        }
+        batch_line_free(line);
+        if (failed)
+            return BATCH_INPUT_FAILED;
+    }
+}
+
+bool batch_source_check_end(const struct batch_source *s, struct err *e)
+{
+    size_t n_strange = 0;
+    for (size_t i = 0; i < s->answers.capacity; i++) {
+        const struct batch_index_entry *entry = &s->answers.entries[i];
+        n_strange += entry->hash[1] != 0 && entry->value == 0;
+    }
+    return n_strange == 0 ||
+           err_set(
+               e, ERR_RUNTIME,
+               "%zu of the answers that are there match no line of %s; --restart drops them all",
+               n_strange, s->input->name);
+}
+
+bool batch_source_survey(struct batch_source *s, size_t *n_mine, struct err *e)
+{
+    struct batch_line line;
+    enum batch_input_state state;
+    if (s->input->start < 0)
+        return true;
+    while ((state = batch_source_next(s, true, &line, e)) == BATCH_INPUT_LINE)
+        batch_line_free(&line);
+    if (state == BATCH_INPUT_WAIT) {
+        *e = (struct err){.code = ERR_INTERRUPTED};
+        return false;
+    }
+    if (state == BATCH_INPUT_FAILED || !batch_source_check_end(s, e))
+        return false;
+    *n_mine = s->n_mine;
+    s->n_mine = s->n_answered = 0;
+    batch_index_free(&s->lines);
+    return batch_input_rewind(s->input, e);
+}
+
+void batch_source_free(struct batch_source *s)
+{
+    batch_index_free(&s->lines);
+    batch_index_free(&s->answers);
+}

@@ -1,0 +1,8 @@
+/* tgen batch: lines of prompts in, a line of answer for each out. */
+#include "cli/batch_job.h"
+#include "cli/command.h"
+
+bool command_batch(const struct options *o, struct err *e)
+{
+    return batch_job_run(o, BATCH_GENERATE, e);
+}

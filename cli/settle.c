@@ -1,0 +1,40 @@
+/* Pure functions of what was given; opens and prints nothing. */
+#include "cli/settle.h"
+
+void settle_sampling(const struct options *o, const struct model *m, struct sample_params *out)
+{
+    const struct model_defaults *d = model_defaults(m);
+    const bool asked = o->given[OPT_TEMP] || o->given[OPT_TOP_K] || o->given[OPT_TOP_P] ||
+                       o->given[OPT_MIN_P] || o->given[OPT_TYPICAL_P];
+    struct sample_params *s = out;
+    *s = o->sampling;
+    if (d->has_temperature && !o->given[OPT_TEMP])
+        s->temperature = d->temperature;
+    if (d->has_top_k && !o->given[OPT_TOP_K])
+        s->top_k = d->top_k;
+    if (d->has_top_p && !o->given[OPT_TOP_P])
+        s->top_p = d->top_p;
+    if (d->has_min_p && !o->given[OPT_MIN_P])
+        s->min_p = d->min_p;
+    if (d->has_typical_p && !o->given[OPT_TYPICAL_P])
+        s->typical_p = d->typical_p;
+    if (d->has_repetition_penalty && !o->given[OPT_REPEAT_PENALTY])
+        s->repetition_penalty = d->repetition_penalty;
+    if (d->has_do_sample && !d->do_sample && !asked)
+        s->temperature = 0;
+}
+
+bool settle_ends_text(const struct options *o, const struct loaded *l, int32_t id)
+{
+    int n;
+    const int32_t *eos = model_eos(l->model, &n);
+    if (o->ignore_eos)
+        return false;
+    if (n == 0 && l->tokenizer != NULL)
+        return id == tokenizer_eos(l->tokenizer);
+    for (int i = 0; i < n; i++) {
+        if (eos[i] == id)
+            return true;
+    }
+    return false;
+}

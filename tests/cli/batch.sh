@@ -1,0 +1,270 @@
+#!/bin/sh
+# tgen batch: lines, answers, errors, that nothing but a line decides its answer, resuming, refusals.
+. tests/cli/lib.sh
+
+# essence FILE: what the text and its end are, of each line of JSON, without the rest.
+essence() {
+    sed 's/.*\("text":.*"finish_reason":"[a-z]*"\).*/\1/' "$1"
+}
+
+# errs NAME CODE PATTERN: the last run ended with CODE and one line of stderr that matches.
+errs() {
+    if [ "$code" -ne "$2" ]; then
+        fail "$1" "exit $code, not $2: $(peek "$tmp/err")"
+    elif ! grep -q -e "$3" "$tmp/err" || [ "$(wc -l <"$tmp/err")" -ne 1 ]; then
+        fail "$1" "no \"$3\" in: $(peek "$tmp/err")"
+    else
+        ok "$1"
+    fi
+}
+
+# ---- lines that are good -------------------------------------------------------------------------------------------
+
+cat >"$tmp/good" <<'END'
+{"prompt":"Once upon a time","max_tokens":8,"temperature":0}
+{"prompt": "The old king", "custom_id": "k\u00e9\n", "max_tokens": 10, "ids": true}
+
+{"custom_id":1.50,"prompt":[0,574,539],"max_tokens":3,"logprobs":2,"top_p":null}
+{"custom_id":true,"prompt":"A dog","stop":["zzz","."],"seed":18446744073709551615,"max_tokens":60}
+{"prompt":"A dog","stop":"garden","max_tokens":0}
+{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"model":"m","prompt":"A cat","max_tokens":5,"temperature":0,"logprobs":1,"n":1,"user":"u"}}
+{"custom_id":"a\u0000b","prompt":"nul: \u0000","max_tokens":2}
+END
+succeeds "lines" batch --ordered "$tmp/good"
+cp "$tmp/out" "$tmp/expected"
+if [ "$(wc -l <"$tmp/out")" -eq 7 ]; then ok "a line for each"; else fail "a line for each" "$(peek "$tmp/out")"; fi
+has "the golden text" '^{"custom_id":1,"text":", there was a little girl named Lily","finish_reason":"length","prompt_tokens":5,"completion_tokens":8,"seed":[0-9]*}$'
+has "a string as custom_id, and ids" '^{"custom_id":"ké\\n",.*"completion_tokens":10,.*"ids":\[[0-9]*\(,[0-9]*\)\{9\}\]}$'
+has "a number stays as it was, with logprobs" '^{"custom_id":1.50,.*"logprobs":{"tokens":\[" a"," time",","\],"token_logprobs":\[-0.0017.*"text_offset":\[0,2,7\]}}$'
+has "a boolean, a large seed, a stop string" '^{"custom_id":true,.*"finish_reason":"stop",.*"seed":18446744073709551615}$'
+has "no tokens" '^{"custom_id":6,"text":"","finish_reason":"length","prompt_tokens":3,"completion_tokens":0,'
+has "OpenAI's shape" '^{"id":"batch_req-7","custom_id":"o","response":{"status_code":200,"request_id":"req-7","body":{"id":"cmpl-7","object":"text_completion","created":0,"model":"m","choices":\[{"index":0,"text":" and a dog were walking","logprobs":{.*},"finish_reason":"length"}\],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}},"error":null}$'
+has "NUL in a prompt and in a custom_id" '^{"custom_id":"a\\u0000b",'
+if command -v jq >/dev/null; then
+    if jq -e . "$tmp/out" >/dev/null; then ok "jq reads it"; else fail "jq reads it" "$(peek "$tmp/out")"; fi
+else
+    skip "jq reads it" "there is no jq"
+fi
+
+input="$tmp/good" succeeds "standard input" batch --ordered
+same "standard input gives the same" "$tmp/expected" "$tmp/out"
+# shellcheck disable=SC2002 # a pipe is the point
+cat "$tmp/good" | "$TGEN" batch --ordered >"$tmp/out" 2>"$tmp/err"
+same "a pipe gives the same" "$tmp/expected" "$tmp/out"
+for threads in 1 3; do
+    succeeds "-t $threads" batch -t $threads --ordered "$tmp/good"
+    same "-t $threads gives the same" "$tmp/expected" "$tmp/out"
+done
+succeeds "any order" batch "$tmp/good"
+sort "$tmp/out" >"$tmp/sorted_out"
+sort "$tmp/expected" >"$tmp/sorted"
+same "any order gives the same lines" "$tmp/sorted" "$tmp/sorted_out"
+
+# The options are the defaults of lines.
+printf '{"prompt":"Once upon a time"}\n{"prompt":"The old king","custom_id":"2","temperature":1.5,"max_tokens":3}\n' >"$tmp/two"
+succeeds "options" batch --ordered --temp 0 -n 2 --stop Lily "$tmp/two"
+has "options hold for lines" '^{"custom_id":1,"text":", there","finish_reason":"length"'
+has "which change them" '"completion_tokens":3'
+printf 'Once upon a time\n\n{"prompt":"x"}' >"$tmp/text"
+succeeds "--text" batch --text --ordered --temp 0 -n 2 "$tmp/text"
+if [ "$(wc -l <"$tmp/out")" -eq 3 ]; then ok "--text: each line counts"; else fail "--text: each line counts" "$(peek "$tmp/out")"; fi
+has "--text: a prompt" '^{"custom_id":1,"text":", there",'
+has "--text: an empty one" '^{"custom_id":2,.*"prompt_tokens":1,'
+printf '' >"$tmp/empty"
+succeeds "no lines" batch "$tmp/empty"
+if [ -s "$tmp/out" ]; then fail "no lines, no answers" "$(peek "$tmp/out")"; else ok "no lines, no answers"; fi
+printf '\357\273\277{"prompt":"A","max_tokens":1}\r\n' >"$tmp/windows"
+succeeds "a byte order mark and CRLF" batch "$tmp/windows"
+
+# ---- the same as tgen alone ----------------------------------------------------------------------------------------
+
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    printf '{"custom_id":"id %d","prompt":"Once there was a %d","max_tokens":%d,"temperature":1.1,"top_k":%d,"top_p":0.9,"min_p":0.01,"repeat_penalty":1.2}\n' \
+        $i $i $((3 * i)) $((5 * i))
+done >"$tmp/many"
+succeeds "many" batch --ordered --seed 5 "$tmp/many"
+cp "$tmp/out" "$tmp/together"
+: >"$tmp/alone"
+i=0
+while IFS= read -r line; do
+    i=$((i + 1))
+    seed=$(printf '%s' "$line" | sed 's/.*"seed":\([0-9]*\).*/\1/')
+    run --json --seed "$seed" -n $((3 * i)) --temp 1.1 --top-k $((5 * i)) --top-p 0.9 --min-p 0.01 --repeat-penalty 1.2 \
+        "Once there was a $i"
+    cat "$tmp/out" >>"$tmp/alone"
+done <"$tmp/together"
+essence "$tmp/alone" >"$tmp/alone_essence"
+essence "$tmp/together" >"$tmp/together_essence"
+same "each is what tgen alone answers" "$tmp/alone_essence" "$tmp/together_essence"
+: >"$tmp/single"
+while IFS= read -r line; do
+    printf '%s\n' "$line" | "$TGEN" batch --seed 5 >>"$tmp/single"
+done <"$tmp/many"
+same "and what a job of one line answers" "$tmp/together" "$tmp/single"
+sort -r "$tmp/many" >"$tmp/reversed"
+run batch --seed 5 "$tmp/reversed"
+sort "$tmp/out" >"$tmp/sorted_out"
+sort "$tmp/together" >"$tmp/sorted"
+same "in whatever order they come" "$tmp/sorted" "$tmp/sorted_out"
+run batch --ordered --seed 6 "$tmp/many"
+essence "$tmp/out" >"$tmp/other_essence"
+if cmp -s "$tmp/other_essence" "$tmp/together_essence"; then fail "another seed" "the same texts"; else ok "another seed"; fi
+
+# ---- lines that are bad --------------------------------------------------------------------------------------------
+
+# bad NAME MESSAGE LINE: gets an answer with that error, and the good lines around it are answered.
+bad() {
+    printf '{"prompt":"A","max_tokens":1,"custom_id":"before"}\n%s\n{"prompt":"A","max_tokens":1,"custom_id":"after"}\n' "$3" >"$tmp/bad"
+    run batch --ordered "$tmp/bad"
+    if [ $code -ne 1 ] || ! grep -qx 'tgen: 1 of 3 lines could not be answered; their answers have an "error"' "$tmp/err"; then
+        fail "$1" "exit $code: $(peek "$tmp/err")"
+    elif [ "$(wc -l <"$tmp/out")" -ne 3 ] || ! sed -n 2p "$tmp/out" | grep -qF -e "$2"; then
+        fail "$1" "$(peek "$tmp/out")"
+    else
+        ok "$1"
+    fi
+}
+bad "not JSON" '{"custom_id":2,"line":2,"error":"not JSON: no object at byte 0 of 5"}' 'hello'
+bad "cut short" '{"custom_id":2,"line":2,"error":"not JSON: no end of a string' '{"prompt":"x'
+bad "more behind it" 'more text' '{"prompt":"x"} {}'
+bad "an unknown key" '{"custom_id":"b","line":2,"error":"unknown key \"promt\""}' '{"promt":"x","custom_id":"b"}'
+bad "a key twice" '\"prompt\" stands there twice' '{"prompt":"x","prompt":"y"}'
+bad "no prompt" 'there is no \"prompt\"' '{"custom_id":"x"}'
+bad "a prompt of the wrong kind" '\"prompt\" must be a string or a list of token ids' '{"prompt":5}'
+bad "ids of the wrong kind" '\"prompt\" must be a string, or a list of at least one token id' '{"prompt":[1,"2"]}'
+bad "no ids" 'at least one token id' '{"prompt":[]}'
+bad "an id outside the vocabulary" 'the token id 4096 is outside the vocabulary of 4096' '{"prompt":[1,4096]}'
+bad "a custom_id of the wrong kind" '\"custom_id\" must be a string, a number or a boolean' '{"prompt":"x","custom_id":[1]}'
+bad "the same custom_id" '{"custom_id":"before","line":2,"error":"line 1 has the same custom_id"}' '{"prompt":"x","custom_id":"b\u0065fore"}'
+bad "a number out of range" '\"top_p\" must be a number between 0 and 1' '{"prompt":"x","top_p":1.5}'
+bad "a number that is none" '\"temperature\" must be a number between' '{"prompt":"x","temperature":"1"}'
+bad "no whole number" '\"max_tokens\" must be a whole number between' '{"prompt":"x","max_tokens":1.5}'
+bad "a seed out of range" '\"seed\" must be a whole number between' '{"prompt":"x","seed":18446744073709551616}'
+bad "a negative seed" '\"seed\" must be' '{"prompt":"x","seed":-1}'
+bad "an empty stop string" '\"stop\" has an empty string' '{"prompt":"x","stop":["a",""]}'
+bad "a stop of the wrong kind" '\"stop\" must be a string or a list of strings' '{"prompt":"x","stop":1}'
+bad "too many logprobs" '\"logprobs\" must be a whole number between 0 and 20' '{"prompt":"x","logprobs":21}'
+bad "ids that are no boolean" '\"ids\" must be true or false' '{"prompt":"x","ids":1}'
+bad "a completion" 'unknown key \"completion\"' '{"prompt":"x","completion":"y"}'
+bad "OpenAI: another url" '"custom_id":"o","line":2,"response":null,"error":{"code":"invalid_request","message":"\"url\" must be' '{"custom_id":"o","method":"POST","url":"/v1/chat/completions","body":{"prompt":"x"}}'
+bad "OpenAI: two answers" '\"n\" asks for what tgen batch does not do' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","n":2}}'
+bad "OpenAI: beside the body" '\"top_p\" belongs into the body' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x"},"top_p":1}'
+bad "OpenAI: unknown in the body" 'unknown key \"custom_id\"' '{"method":"POST","url":"/v1/completions","body":{"prompt":"x","custom_id":1}}'
+awk 'BEGIN { printf "{\"prompt\":\""; for (i = 0; i < 600; i++) printf "the "; print "\"}" }' >"$tmp/long"
+bad "a prompt that is too long" 'tokens, more than the context of 512' "$(cat "$tmp/long")"
+
+# ---- the command line ----------------------------------------------------------------------------------------------
+
+refuses "no such file" 1 "cannot read $tmp/none: No such file" batch "$tmp/none"
+refuses "two files" 2 "one file of lines at a time" batch "$tmp/good" "$tmp/two"
+refuses "a file and standard input" 2 "not from both" batch "$tmp/good" -
+refuses "--restart without a file" 2 "--restart needs the file" batch --restart "$tmp/good"
+refuses "no such model" 3 "cannot open" batch -m "$tmp/none" "$tmp/good"
+refuses "-c too large" 4 "the model's maximum is 512" batch -c 513 "$tmp/good"
+refuses "a directory for answers" 1 "cannot write to $tmp" batch -o "$tmp" "$tmp/good"
+refuses "a directory of lines" 1 "cannot read $tmp" batch "$tmp"
+
+# ---- going on where it ended ---------------------------------------------------------------------------------------
+
+cp "$tmp/together" "$tmp/expected"
+succeeds "-o" batch --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
+same "-o writes the answers" "$tmp/expected" "$tmp/answers"
+if [ -s "$tmp/out" ]; then fail "-o leaves stdout alone" "$(peek "$tmp/out")"; else ok "-o leaves stdout alone"; fi
+succeeds "-o again" batch --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
+same "-o again adds nothing" "$tmp/expected" "$tmp/answers"
+size=$(wc -c <"$tmp/expected")
+for left in 0 1 17 $((size / 3)) $((size / 2)) $((size - 1)); do
+    head -c "$left" "$tmp/expected" >"$tmp/answers"
+    succeeds "torn after $left bytes" batch --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
+    same "torn after $left bytes, and whole again" "$tmp/expected" "$tmp/answers"
+done
+sed -n '2p;5p;9p' "$tmp/expected" >"$tmp/answers"
+succeeds "some answers" batch --seed 5 -o "$tmp/answers" "$tmp/many"
+sort "$tmp/answers" >"$tmp/sorted_out"
+same "the others come behind them" "$tmp/sorted" "$tmp/sorted_out"
+head -n 4 "$tmp/expected" >"$tmp/answers"
+# shellcheck disable=SC2002
+cat "$tmp/many" | "$TGEN" batch --ordered --seed 5 -o "$tmp/answers" 2>"$tmp/err"
+same "from a pipe too" "$tmp/expected" "$tmp/answers"
+succeeds "--restart" batch --ordered --seed 6 --restart -o "$tmp/answers" "$tmp/many"
+if cmp -s "$tmp/expected" "$tmp/answers"; then fail "--restart begins anew" "the same"; else ok "--restart begins anew"; fi
+
+cp "$tmp/good" "$tmp/mixed"
+printf 'bad\n{"custom_id":"o","prompt":"again"}\n' >>"$tmp/mixed"
+run batch -o "$tmp/mixed_answers" "$tmp/mixed"
+errs "a job with bad lines" 1 '^tgen: 2 of 9 lines could not'
+cp "$tmp/mixed_answers" "$tmp/expected"
+run batch -o "$tmp/mixed_answers" "$tmp/mixed"
+errs "again" 1 '^tgen: 2 of 9 lines could not'
+same "bad lines are answered once" "$tmp/expected" "$tmp/mixed_answers"
+sed '1d;4d' "$tmp/expected" >"$tmp/mixed_answers"
+run batch -o "$tmp/mixed_answers" "$tmp/mixed"
+sort "$tmp/expected" >"$tmp/sorted"
+sort "$tmp/mixed_answers" >"$tmp/sorted_out"
+same "and those that were missing" "$tmp/sorted" "$tmp/sorted_out"
+
+cp "$tmp/together" "$tmp/answers"
+cp "$tmp/answers" "$tmp/expected"
+refuses "answers of another job" 1 "12 of the answers that are there match no line of $tmp/two" batch -o "$tmp/answers" "$tmp/two"
+refuses "a file that is no output" 1 "line 1 of $tmp/text is no answer; --restart drops what is there" batch -o "$tmp/text" "$tmp/two"
+sed -n '1p;1p' "$tmp/together" >"$tmp/doubled"
+refuses "a doubled answer" 1 "line 2 of $tmp/doubled answers what was answered already" batch -o "$tmp/doubled" "$tmp/many"
+same "refusing changes nothing" "$tmp/expected" "$tmp/answers"
+
+if command -v flock >/dev/null; then
+    : >"$tmp/locked"
+    flock "$tmp/locked" sh -c '"$1" batch -o "$2" "$3" 2>"$4"; echo $? >"$4.code"' sh "$TGEN" "$tmp/locked" "$tmp/two" "$tmp/err"
+    code=$(cat "$tmp/err.code")
+    errs "two writers" 1 "^tgen: $tmp/locked is being written by another process$"
+else
+    skip "two writers" "there is no flock(1)"
+fi
+
+# ---- streams -------------------------------------------------------------------------------------------------------
+
+# Answers come while the input is still open.
+mkfifo "$tmp/in" "$tmp/back"
+"$TGEN" batch <"$tmp/in" >"$tmp/back" 2>"$tmp/err" &
+program=$!
+exec 3>"$tmp/in" 4<"$tmp/back"
+for i in 1 2; do
+    printf '{"prompt":"A","max_tokens":1,"custom_id":"first %d"}\n' $i >&3
+    IFS= read -r answer <&4
+    case $answer in
+    *'"first '$i'"'*) ok "answer $i before the input ends" ;;
+    *) fail "answer $i before the input ends" "$answer" ;;
+    esac
+done
+exec 3>&- 4<&-
+wait $program
+
+"$TGEN" batch --ordered "$tmp/good" >/dev/full 2>"$tmp/err"
+code=$?
+errs "a full disk" 1 "^tgen: cannot write to standard output: No space left on device$"
+{
+    "$TGEN" batch --ordered --text -n 400 --ignore-eos "$tales/README.md" 2>"$tmp/err"
+    echo $? >"$tmp/code"
+} | head -c 10 >"$tmp/out"
+if [ "$(cat "$tmp/code")" -eq 141 ] && [ ! -s "$tmp/err" ]; then
+    ok "a closed pipe ends it quietly"
+else
+    fail "a closed pipe ends it quietly" "exit $(cat "$tmp/code"): $(peek "$tmp/err")"
+fi
+
+run batch --stats "$tmp/many"
+has "--stats" '^{"lines":12,"answered_before":0,"errors":0,"seconds":[0-9.e-]*,"prompt_tokens":[0-9]*,' "$tmp/err"
+if command -v script >/dev/null; then
+    i=0
+    while [ $i -lt 40 ]; do
+        printf '{"prompt":"A","max_tokens":50,"ignore_eos":true}\n'
+        i=$((i + 1))
+    done >"$tmp/slow"
+    script -qec "'$TGEN' batch -t 1 --cpu scalar -o '$tmp/slow_answers' '$tmp/slow'" /dev/null </dev/null | tr -d '\r' >"$tmp/out"
+    has "progress on a terminal" "[0-9]*/40 lines, [0-9.]* tokens/s, 0:[0-9][0-9] left"
+    script -qec "'$TGEN' batch -q -t 1 --cpu scalar --restart -o '$tmp/slow_answers' '$tmp/slow'" /dev/null </dev/null >"$tmp/out"
+    if [ -s "$tmp/out" ]; then fail "-q" "$(peek "$tmp/out")"; else ok "-q"; fi
+else
+    skip "progress on a terminal" "there is no script(1)"
+fi
+
+finish

@@ -228,3 +228,12 @@ bool quant_init(struct quant *q, const struct quant_format *format, const struct
            (!parts->g_idx || check_g_idx(q, parts->g_idx, e)) &&
            (!parts->shape || check_stored_shape(q, parts->shape, e));
 }
+
+double quant_row_bytes(const struct quant *q)
+{
+    const double scale_bits = 8.0 * (double)dtype_size(q->scale_dtype);
+    const double zero_bits = !q->zeros ? 0 : q->zeros_packed ? q->layout->bits : 8;
+    const double bits = (double)q->n_in * q->layout->bits +
+                        (double)q->n_groups * (scale_bits + zero_bits) / (double)q->block_out;
+    return bits / 8;
+}

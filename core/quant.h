@@ -64,6 +64,9 @@ struct quant {
 bool quant_init(struct quant *q, const struct quant_format *format, const struct quant_parts *parts,
                 size_t n_out, size_t n_in, struct err *e);
 
+/* Bytes of codes, scales and zero points that a row has a share of. */
+double quant_row_bytes(const struct quant *q);
+
 /* kernels->linear_rows with rows [row, row + a->n_w) of *q for weights; a->n_k is n_in, w and
  * w_stride are not used. The same promise holds: an output's sum has one order. */
 void quant_apply(const struct kernels *kernels, const struct quant *q, size_t row,

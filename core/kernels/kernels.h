@@ -113,6 +113,10 @@ struct kernels {
      * alone, in enough independent chains to keep it busy. Gives the multiplications and additions
      * done. NULL where the level has no such instruction; PEAK_F32 is always there. */
     double (*peak[N_PEAKS])(size_t n_steps);
+
+    /* The same for memory: looks at each of n bytes, as fast as this level can, and does nothing
+     * with them. */
+    void (*read_all)(const void *p, size_t n);
 };
 
 /* The levels of this architecture from lowest to highest, ended by NULL, whether or not this

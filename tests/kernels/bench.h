@@ -55,23 +55,10 @@ static double bench_peak(double (*peak)(size_t n_steps))
     return done / seconds;
 }
 
-static void bench_read_once(const char *bytes, size_t n)
-{
-    typedef uint64_t v2 __attribute__((vector_size(16), aligned(8), may_alias));
-    v2 x = {0}, y = x;
-    for (size_t i = 0; i < n; i += 64) {
-        const v2 *line = (const v2 *)(const void *)(bytes + i);
-        x ^= line[0] ^ line[1];
-        y ^= line[2] ^ line[3];
-    }
-    x ^= y;
-    __asm__ volatile("" : : "r"(x[0] ^ x[1]));
-}
-
-static double bench_read(const char *bytes, size_t n)
+static double bench_read(const struct kernels *k, const char *bytes, size_t n)
 {
     double seconds;
-    BENCH_BEST(seconds, bench_read_once(bytes, n));
+    BENCH_BEST(seconds, k->read_all(bytes, n));
     return (double)n / seconds;
 }
 
@@ -203,7 +190,7 @@ static void bench_free(struct bench *b)
 static void bench_limits(struct bench *b)
 {
     b->flops = bench_peak(b->k->peak[PEAK_F32]);
-    b->bytes = bench_read(b->w, BENCH_WEIGHT_BYTES);
+    b->bytes = bench_read(b->k, b->w, BENCH_WEIGHT_BYTES);
     printf("%s: limits of one thread: %.1f GFLOP/s multiply-add, %.1f GB/s read from memory\n",
            b->k->level, 1e-9 * b->flops, 1e-9 * b->bytes);
 }

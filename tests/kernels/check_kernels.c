@@ -776,6 +776,23 @@ static void check_peak(const struct slot *slot, const struct kernels *k)
     assert_true(done / seconds < 1e14);
 }
 
+/* What it reads shows nowhere; that it stays inside does. */
+static void check_read_all(const struct slot *slot, const struct kernels *k)
+{
+    for (int i = 0; i < N_CASES; i++) {
+        const size_t n = random_size(20000);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu", k->level, slot->name, n);
+        k->read_all(area_place(0, n, 1), n);
+    }
+}
+
+static void speed_read_all(const struct slot *slot, const struct bench *b)
+{
+    (void)slot;
+    bench_line(b, "memory", BENCH_WEIGHT_BYTES / bench_read(b->k, b->w, BENCH_WEIGHT_BYTES), 0,
+               BENCH_WEIGHT_BYTES);
+}
+
 static void speed_peak(const struct slot *slot, const struct bench *b)
 {
     double (*peak)(size_t);
@@ -841,6 +858,7 @@ static const struct slot slots[] = {
     PEAK("f32", PEAK_F32),
     PEAK("bf16", PEAK_BF16),
     PEAK("int8", PEAK_INT8),
+    SLOT(read_all, check_read_all, speed_read_all),
 };
 
 enum { N_SLOTS = sizeof slots / sizeof *slots };

@@ -1,0 +1,156 @@
+/*
+ * Reading goes over one buffer again and again, so large that little of it is left in a cache when
+ * its turn comes again. Threads begin each try together, behind a barrier, and only worker 0 looks
+ * at the clock.
+ */
+#include "core/machine.h"
+
+#include "core/kernels/kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRIES = 4, PEAK_STEPS = 1000000, LINE = 64 };
+enum { LEAST_MIB = 256, MOST_MIB = 2048, CACHES = 4 /* times the last level */ };
+
+struct machine {
+    void *memory;
+    size_t n_bytes;
+    bool is_touched;
+};
+
+/* One try of all workers. */
+struct try {
+    const struct machine *machine;
+    double (*peak)(size_t n_steps); /* NULL: reads */
+    double done;                    /* by worker 0: bytes or operations */
+    double seconds;
+};
+
+static size_t buffer_bytes(void)
+{
+    const size_t mib = (size_t)1 << 20;
+    long cache = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+    cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+    const size_t wanted = cache > 0 ? CACHES * (size_t)cache : 0;
+    return wanted < LEAST_MIB * mib ? LEAST_MIB * mib
+                                    : (wanted > MOST_MIB * mib ? MOST_MIB * mib : wanted);
+}
+
+struct machine *machine_new(struct err *e)
+{
+    struct machine *m = calloc(1, sizeof *m);
+    if (!m) {
+        err_no_memory(e);
+        return NULL;
+    }
+    m->n_bytes = buffer_bytes();
+    m->memory =
+        mmap(NULL, m->n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m->memory == MAP_FAILED) {
+        m->memory = NULL;
+        err_set(e, ERR_RUNTIME, "%zu MiB to measure reading with are not to be had",
+                m->n_bytes >> 20);
+        machine_free(m);
+        return NULL;
+    }
+    (void)madvise(m->memory, m->n_bytes, MADV_HUGEPAGE); /* fewer faults; a wish */
+    return m;
+}
+
+void machine_free(struct machine *m)
+{
+    if (!m)
+        return;
+    if (m->memory)
+        munmap(m->memory, m->n_bytes);
+    free(m);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Where nothing has ever been written, there may be no memory of one's own to read from. */
+static void touch(struct worker *w, void *context)
+{
+    const struct machine *m = context;
+    size_t begin, end;
+    worker_share(w, m->n_bytes, LINE, &begin, &end);
+    memset((char *)m->memory + begin, 1, end - begin);
+}
+
+static void run_try(struct worker *w, void *context)
+{
+    struct try *t = context;
+    size_t begin, end;
+    worker_share(w, t->machine->n_bytes, LINE, &begin, &end);
+    worker_sync(w);
+    const double began = now();
+    if (t->peak) {
+        const double done = t->peak(PEAK_STEPS);
+        t->done = w->index == 0 ? done * w->n_workers : t->done;
+    } else {
+        w->kernels->read_all((const char *)t->machine->memory + begin, end - begin);
+    }
+    worker_sync(w);
+    if (w->index == 0)
+        t->seconds = now() - began;
+}
+
+static void raise_limit(struct machine *m, struct compute *c, double (*peak)(size_t n_steps),
+                        double *limit)
+{
+    for (int i = 0; i < TRIES; i++) {
+        struct try t = {.machine = m, .peak = peak, .done = (double)m->n_bytes};
+        compute_run(c, run_try, &t);
+        if (t.done / t.seconds > *limit)
+            *limit = t.done / t.seconds;
+    }
+}
+
+void machine_measure(struct machine *m, struct compute *c, struct machine_limits *limits)
+{
+    const struct kernels *k = compute_kernels(c);
+    if (!m->is_touched)
+        compute_run(c, touch, m);
+    m->is_touched = true;
+    raise_limit(m, c, NULL, &limits->read_bytes_per_s);
+    raise_limit(m, c, k->peak[PEAK_F32], &limits->f32_per_s);
+    if (k->peak[PEAK_BF16])
+        raise_limit(m, c, k->peak[PEAK_BF16], &limits->bf16_per_s);
+    if (k->peak[PEAK_INT8])
+        raise_limit(m, c, k->peak[PEAK_INT8], &limits->int8_per_s);
+}
+
+char *machine_cpu(char *out, size_t size)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    snprintf(out, size, "unknown");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) == 0 && colon) {
+            line[strcspn(line, "\n")] = '\0';
+            snprintf(out, size, "%s", colon + 1 + strspn(colon + 1, " "));
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
+    return out;
+}
+
+const char *machine_level(const struct compute *c)
+{
+    return compute_kernels(c)->level;
+}

@@ -1,0 +1,35 @@
+/*
+ * What this machine could do at best: how fast its threads together read from memory, and how fast
+ * they multiply and add on registers alone with the instructions of a level. Measured, not looked
+ * up, since a virtual machine's share of both changes by the minute: only speeds of the same
+ * minutes compare.
+ */
+#ifndef CORE_MACHINE_H
+#define CORE_MACHINE_H
+
+#include "core/compute.h"
+
+struct machine;
+
+/* All threads of a compute together. An operation is a multiplication or an addition; 0 where the
+ * level has no such dots. */
+struct machine_limits {
+    double read_bytes_per_s;
+    double f32_per_s, bf16_per_s, int8_per_s;
+};
+
+/* Takes the memory that is read from, some times what a processor caches. ERR_RUNTIME. */
+struct machine *machine_new(struct err *e);
+void machine_free(struct machine *m);
+
+/* The best of several tries, for a few tenths of a second. Each member of *limits is raised to what
+ * was found, never lowered. */
+void machine_measure(struct machine *m, struct compute *c, struct machine_limits *limits);
+
+/* The processor's name as the system tells it into out[0..size); returns out. */
+char *machine_cpu(char *out, size_t size);
+
+/* The name of the compute's level, "avx2". */
+const char *machine_level(const struct compute *c);
+
+#endif

@@ -1,0 +1,94 @@
+/* One walk over the roles, as binding does, so that no family and no format is forgotten. */
+#include "models/work.h"
+
+#include "models/internal.h"
+#include "models/roles.h"
+
+/* How often a role's tensor meets a token of the pass. */
+struct use {
+    double n_rows; /* of activations that meet one matrix */
+    double n_read; /* matrices that are read, of those that there are */
+    double n_met;  /* matrices that a token meets */
+};
+
+static enum work_form form_of(const struct linear *l)
+{
+    if (!l->quant)
+        return l->dtype == DTYPE_BF16 ? WORK_BF16 : WORK_F32;
+    return l->quant->type == QUANT_F8 || l->quant->type == QUANT_MXFP4 ? WORK_BF16 : WORK_INT8;
+}
+
+static double row_bytes(const struct linear *l)
+{
+    return l->quant ? quant_row_bytes(l->quant) : (double)l->n_in * (double)dtype_size(l->dtype);
+}
+
+static void add_matrix(struct work *w, const struct linear *l, const struct use *use)
+{
+    const double bias_bytes = l->bias ? sizeof *l->bias : 0;
+    w->weight_bytes += use->n_read * l->n_out * (row_bytes(l) + bias_bytes);
+    w->operations[form_of(l)] += 2 * use->n_met * use->n_rows * l->n_out * l->n_in;
+}
+
+static void add_norm(struct work *w, const struct norm *norm, int n_rows)
+{
+    const double n = (double)n_rows * norm->n;
+    w->weight_bytes += (norm->bias ? 2 : 1) * n * sizeof *norm->weight;
+}
+
+static bool is_look_up(enum role role)
+{
+    return role == ROLE_EMBEDDING || role == ROLE_POSITIONS || role == ROLE_TOKEN_TYPES;
+}
+
+static bool is_of_head(enum role role)
+{
+    return role == ROLE_HEAD_DENSE || role == ROLE_PROJECT_OUT || role == ROLE_HEAD;
+}
+
+static void add_role(struct work *w, const struct model *m, enum role role, int layer, int n)
+{
+    struct weights weights = m->weights; /* roles_target serves binding, too, which writes */
+    const void *tensor = roles_target(&weights, role, layer, 0);
+    const struct moe_spec *moe = &m->spec.moe;
+    struct use use = {.n_rows = is_of_head(role) ? 1 : n, .n_read = 1, .n_met = 1};
+    if (roles_per_expert(role)) {
+        use.n_met = moe->num_experts_per_tok;
+        use.n_read = use.n_met * n < moe->num_experts ? use.n_met * n : moe->num_experts;
+    }
+    if (is_look_up(role)) {
+        w->weight_bytes += n * row_bytes(tensor);
+    } else if (roles_kind(role) == ROLE_MATRIX) {
+        add_matrix(w, tensor, &use);
+    } else if (roles_kind(role) == ROLE_NORM) {
+        int n_rows, n_columns;
+        roles_shape(&m->spec, role, &n_rows, &n_columns);
+        add_norm(w, tensor, n_rows);
+    }
+}
+
+/* Scores and sums over the positions that each token sees. */
+static double attention_operations(const struct model_spec *spec, int layer, int position, int n)
+{
+    const struct mla_spec *mla = &spec->mla;
+    const int window = spec->layers[layer].window;
+    const int latent = 2 * mla->kv_lora_rank + mla->qk_rope_head_dim;
+    const int width = mla->kv_lora_rank ? latent : 2 * spec->head_dim;
+    double in_sight = 0;
+    for (int i = position; i < position + n; i++)
+        in_sight += window && window < i + 1 ? window : i + 1;
+    return 2 * in_sight * spec->num_attention_heads * width;
+}
+
+void work_of_pass(const struct model *m, int position, int n, struct work *out)
+{
+    *out = (struct work){.weight_bytes = 0};
+    for (enum role role = 0; role < ROLE_COUNT; role++) {
+        const int n_layers = roles_per_layer(role) ? m->spec.num_hidden_layers : 1;
+        for (int layer = 0; layer < n_layers; layer++)
+            if (roles_wanted(&m->spec, role, layer))
+                add_role(out, m, role, layer, n);
+    }
+    for (int layer = 0; layer < m->spec.num_hidden_layers; layer++)
+        out->operations[WORK_F32] += attention_operations(&m->spec, layer, position, n);
+}

@@ -1,0 +1,28 @@
+/*
+ * What a pass over the layers cannot do without: the bytes of weights that it has to read and the
+ * arithmetic that it has to do, counted from the tensors as they are bound. Measured speeds become
+ * fractions of a machine's limits by it. The bytes of keys and values are session_measure's.
+ */
+#ifndef MODELS_WORK_H
+#define MODELS_WORK_H
+
+#include "models/model.h"
+
+/* Which dots can do a matrix's arithmetic. */
+enum work_form {
+    WORK_F32,  /* stored F32 or F16; attention */
+    WORK_BF16, /* stored BF16, or floating-point codes of 8 bits and fewer */
+    WORK_INT8, /* integer codes */
+    N_WORK_FORMS
+};
+
+struct work {
+    double weight_bytes;             /* each matrix once; of tables only the rows looked up */
+    double operations[N_WORK_FORMS]; /* a multiplication and an addition are two */
+};
+
+/* n tokens at once behind `position` others, with logits for the last. Experts count as far as
+ * tokens choose them, each token others as long as there are any. */
+void work_of_pass(const struct model *m, int position, int n, struct work *out);
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * What a pass has to read and compute, against sums written out by hand from the tensors that the
+ * directories hold: a plain model, a mixture of experts, quantised matrices.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "models/work.h"
+
+struct opened {
+    struct checkpoint *checkpoint;
+    struct model *model;
+};
+
+static struct opened open_model(const char *dir)
+{
+    struct err e = {.code = ERR_NONE};
+    struct opened o = {.checkpoint = checkpoint_open(dir, &e)};
+    o.model = o.checkpoint ? model_open(o.checkpoint, &e) : NULL;
+    if (!o.model)
+        fail_msg("%s", e.text);
+    return o;
+}
+
+static void close_model(struct opened *o)
+{
+    model_close(o->model);
+    checkpoint_close(o->checkpoint);
+}
+
+static void expect(double found, double expected)
+{
+    if (found != expected)
+        fail_msg("%.17g, expected %.17g", found, expected);
+}
+
+/* 256 x 5, 8 heads over 4 of 32, 640 inside, a tied vocabulary of 4096; BF16. */
+static void test_plain(void **state)
+{
+    (void)state;
+    struct opened o = open_model("models/tales");
+    const double layer = 2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256, head = 4096 * 256;
+    const double norms = 11 * 256 * 4;
+    struct work w;
+    work_of_pass(o.model, 0, 1, &w);
+    expect(w.weight_bytes, 2 * (5 * layer + head + 256) + norms);
+    expect(w.operations[WORK_BF16], 2 * (5 * layer + head));
+    expect(w.operations[WORK_F32], 5 * 8 * 2 * 2 * 32);
+    expect(w.operations[WORK_INT8], 0);
+
+    work_of_pass(o.model, 100, 3, &w);
+    expect(w.weight_bytes, 2 * (5 * layer + head + 3 * 256) + norms);
+    expect(w.operations[WORK_BF16], 2 * (3 * 5 * layer + head));
+    expect(w.operations[WORK_F32], (101. + 102 + 103) * 5 * 8 * 2 * 2 * 32);
+    close_model(&o);
+}
+
+/* 40 x 2, 4 heads over 2 of 10, 2 of 6 experts with 16 inside, 67 words; BF16. */
+static void test_experts(void **state)
+{
+    (void)state;
+    struct opened o = open_model("tests/golden/mixtral");
+    const double shared = 2 * 40 * 40 + 2 * 20 * 40 + 6 * 40, expert = 3 * 16 * 40, head = 67 * 40;
+    const double norms = 5 * 40 * 4;
+    struct work w;
+    work_of_pass(o.model, 0, 1, &w);
+    expect(w.weight_bytes, 2 * (2 * (shared + 2 * expert) + head + 40) + norms);
+    expect(w.operations[WORK_BF16], 2 * (2 * (shared + 2 * expert) + head));
+
+    work_of_pass(o.model, 0, 5, &w);
+    expect(w.weight_bytes, 2 * (2 * (shared + 6 * expert) + head + 5 * 40) + norms);
+    expect(w.operations[WORK_BF16], 2 * (5 * 2 * (shared + 2 * expert) + head));
+    close_model(&o);
+}
+
+/* Queries see 8 tokens in the first layer and all in the second. */
+static void test_window(void **state)
+{
+    (void)state;
+    struct opened o = open_model("tests/golden/gpt_oss-bf16");
+    struct work near, far;
+    work_of_pass(o.model, 3, 1, &near);
+    work_of_pass(o.model, 199, 1, &far);
+    expect(far.weight_bytes, near.weight_bytes);
+    expect(far.operations[WORK_F32] / near.operations[WORK_F32], (8. + 200) / (4 + 4));
+    close_model(&o);
+}
+
+/* 128 x 2, 4 heads over 1 of 32, 256 inside: codes of 4 bits, a bf16 scale for each 128 columns; the
+ * tied vocabulary of 112 is BF16. */
+static void test_quantised(void **state)
+{
+    (void)state;
+    struct opened o = open_model("tests/golden/quantised/llama-ct-int4");
+    const double layer = 2 * 128 * 128 + 2 * 32 * 128 + 3 * 256 * 128, head = 112 * 128;
+    struct work w;
+    work_of_pass(o.model, 0, 1, &w);
+    expect(w.weight_bytes,
+           2 * (layer / 2 + layer / 128 * 2) + 2 * (head + 128) + 5 * 128 * 4);
+    expect(w.operations[WORK_INT8], 2 * 2 * layer);
+    expect(w.operations[WORK_BF16], 2 * head);
+    close_model(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_experts),
+        cmocka_unit_test(test_window),
+        cmocka_unit_test(test_quantised),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -12,7 +12,15 @@
 
 bool options_init(struct options *o, int argc, struct err *e)
 {
-    *o = (struct options){.max_tokens = 256, .sampling = sample_defaults};
+    *o = (struct options){
+        .max_tokens = 256,
+        .sampling = sample_defaults,
+        .bench_threads = {.value = {0}, .n = 1},
+        .n_prompt = {.value = {512}, .n = 1},
+        .n_gen = {.value = {128}, .n = 1},
+        .depth = {.value = {0}, .n = 1},
+        .repetitions = 5,
+    };
     const size_t n = argc > 0 ? (size_t)argc : 1;
     o->words = calloc(n, sizeof *o->words);
     o->stop.item = calloc(n, sizeof *o->stop.item);
@@ -46,6 +54,26 @@ static bool parse_whole(const struct option_spec *spec, const char *text, int *o
                        spec->name, text, spec->min, spec->max);
     *out = (int)value;
     return true;
+}
+
+/* Numbers with commas between them. */
+static bool parse_numbers(const struct option_spec *spec, const char *text,
+                          struct option_numbers *out, struct err *e)
+{
+    char one[32];
+    out->n = 0;
+    for (const char *at = text;; at++) {
+        const size_t n = strcspn(at, ",");
+        if (out->n == OPTION_MOST_NUMBERS)
+            return err_set(e, ERR_USAGE, "--%s: \"%s\" has more than %d numbers", spec->name, text,
+                           OPTION_MOST_NUMBERS);
+        snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one), at);
+        if (!parse_whole(spec, one, &out->value[out->n++], e))
+            return false;
+        at += n;
+        if (*at == '\0')
+            return true;
+    }
 }
 
 static bool parse_real(const struct option_spec *spec, const char *text, float *out, struct err *e)
@@ -105,6 +133,8 @@ static bool store(struct options *o, enum option_id id, const char *text, struct
         return parse_seed(spec, text, place, e);
     case OPTION_CHOICE:
         return parse_choice(spec, text, place, e);
+    case OPTION_NUMBERS:
+        return parse_numbers(spec, text, place, e);
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_MODEL:
@@ -130,6 +160,8 @@ char *options_default(const struct option_spec *spec, const struct options *defa
         snprintf(out, size, "%s", spec->fallback);
     else if (spec->kind == OPTION_WHOLE)
         snprintf(out, size, "%d", *(const int *)place);
+    else if (spec->kind == OPTION_NUMBERS)
+        snprintf(out, size, "%d", ((const struct option_numbers *)place)->value[0]);
     else if (spec->kind == OPTION_REAL)
         snprintf(out, size, "%g", (double)*(const float *)place);
     else if (spec->kind == OPTION_CHOICE)
@@ -211,31 +243,44 @@ static bool take(struct reader *r, enum option_id id, const char *value, struct 
     return store(r->o, id, value, e);
 }
 
+/* The option of that name, or where n is 0 of that letter; the command's own rather than another's.
+ * OPTION_COUNT where there is none. */
+static enum option_id find(const struct reader *r, const char *name, size_t n)
+{
+    enum option_id found = OPTION_COUNT;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const struct option_spec *spec = &options_table[i];
+        const bool same = n > 0 ? strlen(spec->name) == n && memcmp(spec->name, name, n) == 0
+                                : spec->letter == *name;
+        if (same && spec->commands & r->command)
+            return (enum option_id)i;
+        if (same && found == OPTION_COUNT)
+            found = (enum option_id)i;
+    }
+    return found;
+}
+
 /* "name" or "name=value", behind the two dashes. */
 static bool take_long(struct reader *r, const char *argument, struct err *e)
 {
     const size_t n = strcspn(argument, "=");
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
-        const char *name = options_table[i].name;
-        if (strlen(name) == n && memcmp(name, argument, n) == 0)
-            return take(r, (enum option_id)i, argument[n] == '=' ? argument + n + 1 : NULL, e);
-    }
-    return fail_unknown(r, argument, n, e);
+    const enum option_id id = n > 0 ? find(r, argument, n) : OPTION_COUNT;
+    if (id == OPTION_COUNT)
+        return fail_unknown(r, argument, n, e);
+    return take(r, id, argument[n] == '=' ? argument + n + 1 : NULL, e);
 }
 
 /* "q", "n5" or "qn5", behind the dash. */
 static bool take_short(struct reader *r, const char *letters, struct err *e)
 {
     while (*letters != '\0') {
-        size_t i = 0;
-        while (i < OPTION_COUNT && options_table[i].letter != *letters)
-            i++;
-        if (i == OPTION_COUNT)
+        const enum option_id id = find(r, letters, 0);
+        if (id == OPTION_COUNT)
             return err_set(e, ERR_USAGE, "unknown option -%c; see tgen help %s", *letters,
                            r->command_name);
         letters++;
-        const bool glued = options_table[i].kind != OPTION_FLAG && *letters != '\0';
-        if (!take(r, (enum option_id)i, glued ? letters : NULL, e))
+        const bool glued = options_table[id].kind != OPTION_FLAG && *letters != '\0';
+        if (!take(r, id, glued ? letters : NULL, e))
             return false;
         if (glued)
             break;

@@ -17,13 +17,15 @@ enum {
     FOR_DETOKENIZE = 8,
     FOR_INSPECT = 16,
     FOR_BATCH = 32,
-    FOR_ALL = 63
+    FOR_BENCH = 64,
+    FOR_ALL = 127
 };
 
 /* In the order of the table, which is that of --help and of the man page. */
 enum option_id {
     OPT_MODEL,
     OPT_THREADS,
+    OPT_BENCH_THREADS,
     OPT_CPU,
     OPT_PRECISION,
     OPT_CONTEXT,
@@ -50,12 +52,17 @@ enum option_id {
     OPT_ORDERED,
     OPT_TEXT,
     OPT_SHARD,
+    OPT_N_PROMPT,
+    OPT_N_GEN,
+    OPT_DEPTH,
+    OPT_REPETITIONS,
     OPT_ECHO,
     OPT_PRINT_IDS,
     OPT_PIECES,
     OPT_COUNT,
     OPT_LOGITS,
     OPT_JSON,
+    OPT_CSV,
     OPT_STATS,
     OPT_QUIET,
     OPT_HELP,
@@ -65,24 +72,26 @@ enum option_id {
 };
 
 enum option_kind {
-    OPTION_FLAG,  /* bool */
-    OPTION_WHOLE, /* int */
-    OPTION_REAL,  /* float */
-    OPTION_SEED,  /* uint64_t */
-    OPTION_TEXT,  /* const char * */
-    OPTION_PATH,  /* const char *, a file */
-    OPTION_MODEL, /* const char *, a directory or org/name */
-    OPTION_LIST,  /* struct option_list, one entry each time */
-    OPTION_CHOICE /* int: which of the words in metavar, which '|' separates */
+    OPTION_FLAG,    /* bool */
+    OPTION_WHOLE,   /* int */
+    OPTION_REAL,    /* float */
+    OPTION_SEED,    /* uint64_t */
+    OPTION_TEXT,    /* const char * */
+    OPTION_PATH,    /* const char *, a file */
+    OPTION_MODEL,   /* const char *, a directory or org/name */
+    OPTION_LIST,    /* struct option_list, one entry each time */
+    OPTION_NUMBERS, /* struct option_numbers: "1,2,4" */
+    OPTION_CHOICE   /* int: which of the words in metavar, which '|' separates */
 };
 
+/* Commands may have options of the same name and letter that differ in kind. */
 struct option_spec {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
     enum option_kind kind;
     unsigned commands;    /* FOR_... */
     const char *metavar;  /* what --help calls the value; NULL for a flag */
-    double min, max;      /* OPTION_WHOLE, OPTION_REAL */
+    double min, max;      /* OPTION_WHOLE, OPTION_NUMBERS, OPTION_REAL */
     size_t offset;        /* of the value in struct options */
     const char *group;    /* the heading in --help; NULL: not listed there */
     const char *fallback; /* the default in words where the value itself would not tell */
@@ -96,6 +105,13 @@ struct option_list {
     size_t n;
 };
 
+enum { OPTION_MOST_NUMBERS = 16 };
+
+struct option_numbers {
+    int value[OPTION_MOST_NUMBERS]; /* [n] */
+    int n;
+};
+
 /* What the command line says. All text is borrowed from argv. */
 struct options {
     bool given[OPTION_COUNT]; /* said, and not merely the default */
@@ -105,6 +121,9 @@ struct options {
     int max_tokens;
     struct option_list stop;
     struct sample_params sampling;
+    struct option_numbers bench_threads, n_prompt, n_gen, depth;
+    int repetitions;
+    bool csv;
     bool no_bos, special, ignore_eos, echo, print_ids, pieces, count, json, stats, quiet;
     bool restart, ordered, text;
     bool help, version;

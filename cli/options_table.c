@@ -15,7 +15,7 @@ enum {
     FOR_TEXT = FOR_PROMPT | FOR_TOKENIZE
 };
 
-enum { MOST_THREADS = 1024 };
+enum { MOST_THREADS = 1024, MOST_TOKENS = 1 << 24 };
 
 /* Ranges keep out what no one can mean; sessions and samplers have narrower ideas of their own.
  * An entry reads: what it looks like, where it belongs, what it does. */
@@ -29,8 +29,12 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .min = 1, .max = MOST_THREADS,
         .commands = FOR_MODEL, .offset = AT(threads), .group = "Model",
         .fallback = "the CPUs this process may use", .help = "threads that compute"},
+    [OPT_BENCH_THREADS] = {.name = "threads", .letter = 't', .kind = OPTION_NUMBERS,
+        .metavar = "N,...", .min = 1, .max = MOST_THREADS,
+        .commands = FOR_BENCH, .offset = AT(bench_threads), .group = "Model",
+        .fallback = "the CPUs this process may use", .help = "threads that compute"},
     [OPT_CPU] = {.name = "cpu", .kind = OPTION_TEXT, .metavar = "LEVEL",
-        .commands = FOR_MODEL, .offset = AT(cpu), .group = "Model",
+        .commands = FOR_MODEL | FOR_BENCH, .offset = AT(cpu), .group = "Model",
         .fallback = "$TGEN_CPU, else the best",
         .help = "the instruction set of the kernels, such as scalar"},
     [OPT_PRECISION] = {.name = "precision", .kind = OPTION_CHOICE, .metavar = "auto|f32",
@@ -120,6 +124,22 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .fallback = "by Slurm, Open MPI or PMI",
         .help = "does part K of N"},
 
+    [OPT_N_PROMPT] = {.name = "n-prompt", .letter = 'p', .kind = OPTION_NUMBERS, .metavar = "N,...",
+        .max = MOST_TOKENS,
+        .commands = FOR_BENCH, .offset = AT(n_prompt), .group = "Tests",
+        .help = "prompts of so many tokens; 0 is none"},
+    [OPT_N_GEN] = {.name = "n-gen", .letter = 'n', .kind = OPTION_NUMBERS, .metavar = "N,...",
+        .max = MOST_TOKENS,
+        .commands = FOR_BENCH, .offset = AT(n_gen), .group = "Tests",
+        .help = "so many tokens one by one; 0 is none"},
+    [OPT_DEPTH] = {.name = "depth", .kind = OPTION_NUMBERS, .metavar = "N,...", .max = MOST_TOKENS,
+        .commands = FOR_BENCH, .offset = AT(depth), .group = "Tests",
+        .help = "behind a text of N tokens"},
+    [OPT_REPETITIONS] = {.name = "repetitions", .letter = 'r', .kind = OPTION_WHOLE, .metavar = "N",
+        .min = 1, .max = 1000,
+        .commands = FOR_BENCH, .offset = AT(repetitions), .group = "Tests",
+        .help = "runs whose median counts"},
+
     [OPT_ECHO] = {.name = "echo", .kind = OPTION_FLAG,
         .commands = FOR_GENERATE, .offset = AT(echo), .group = "Output",
         .help = "prints the prompt before the answer"},
@@ -138,6 +158,9 @@ const struct option_spec options_table[OPTION_COUNT] = {
     [OPT_JSON] = {.name = "json", .kind = OPTION_FLAG,
         .commands = FOR_ALL & ~FOR_BATCH, .offset = AT(json), .group = "Output",
         .help = "prints one JSON object"},
+    [OPT_CSV] = {.name = "csv", .kind = OPTION_FLAG,
+        .commands = FOR_BENCH, .offset = AT(csv), .group = "Output",
+        .help = "prints comma-separated values"},
     [OPT_STATS] = {.name = "stats", .kind = OPTION_FLAG,
         .commands = FOR_MODEL, .offset = AT(stats), .group = "Output",
         .help = "tells times, speeds and memory on stderr"},

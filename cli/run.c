@@ -100,7 +100,8 @@ struct terminal_progress run_begin_progress(const struct run *r)
     /* A parameter and a token are a multiplication and an addition, of which a core of today does
      * some 10^10 a second. */
     const double work = (double)model_info(r->loaded.model)->n_parameters * (double)r->ids.n;
-    return terminal_progress_begin(r->o->quiet, work > 2e9 * compute_n_threads(r->loaded.compute));
+    return terminal_progress_begin(r->o->quiet, work > 2e9 * compute_n_threads(r->loaded.compute),
+                                   "prompt");
 }
 
 double run_rate(size_t n, double seconds)

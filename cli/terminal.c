@@ -55,10 +55,11 @@ void terminal_stat(const char *label, const char *fmt, ...)
     putc('\n', stderr);
 }
 
-struct terminal_progress terminal_progress_begin(bool quiet, bool slow)
+struct terminal_progress terminal_progress_begin(bool quiet, bool slow, const char *what)
 {
     /* The same condition as for colour: the line needs escape sequences too. */
-    return (struct terminal_progress){.enabled = !quiet && terminal_has_colour(STDERR_FILENO),
+    return (struct terminal_progress){.what = what,
+                                      .enabled = !quiet && terminal_has_colour(STDERR_FILENO),
                                       .from = terminal_clock() + (slow ? 0 : PROGRESS_DELAY)};
 }
 
@@ -67,7 +68,7 @@ void terminal_progress(struct terminal_progress *p, size_t done, size_t total)
     if (!p->enabled || terminal_clock() < p->from)
         return;
     p->visible = true;
-    fprintf(stderr, "\r\033[2mprompt %zu/%zu\033[0m\033[K", done, total);
+    fprintf(stderr, "\r\033[2m%s %zu/%zu\033[0m\033[K", p->what, done, total);
 }
 
 void terminal_progress_end(struct terminal_progress *p)

@@ -17,14 +17,15 @@ void terminal_note(bool quiet, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* "load      3.1 ms ...": one line of --stats. */
 void terminal_stat(const char *label, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* A line that overwrites itself: done of total tokens. Shown only on a terminal, and not before a
+/* A line that overwrites itself: done of total. Shown only on a terminal, and not before a
  * moment has passed unless it is `slow`, that is, known to take more than that.
  * terminal_progress_end takes it away again. */
 struct terminal_progress {
+    const char *what; /* the label, "prompt" */
     bool enabled, visible;
     double from; /* on terminal_clock: not before */
 };
-struct terminal_progress terminal_progress_begin(bool quiet, bool slow);
+struct terminal_progress terminal_progress_begin(bool quiet, bool slow, const char *what);
 void terminal_progress(struct terminal_progress *p, size_t done, size_t total);
 void terminal_progress_end(struct terminal_progress *p);
 

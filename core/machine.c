@@ -24,7 +24,8 @@ struct machine {
 };
 
 /* One try of all workers. */
-struct try {
+struct
+try {
     const struct machine *machine;
     double (*peak)(size_t n_steps); /* NULL: reads */
     double done;                    /* by worker 0: bytes or operations */
@@ -51,8 +52,7 @@ struct machine *machine_new(struct err *e)
         return NULL;
     }
     m->n_bytes = buffer_bytes();
-    m->memory =
-        mmap(NULL, m->n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    m->memory = mmap(NULL, m->n_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m->memory == MAP_FAILED) {
         m->memory = NULL;
         err_set(e, ERR_RUNTIME, "%zu MiB to measure reading with are not to be had",

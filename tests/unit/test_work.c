@@ -91,8 +91,8 @@ static void test_window(void **state)
     close_model(&o);
 }
 
-/* 128 x 2, 4 heads over 1 of 32, 256 inside: codes of 4 bits, a bf16 scale for each 128 columns; the
- * tied vocabulary of 112 is BF16. */
+/* 128 x 2, 4 heads over 1 of 32, 256 inside: codes of 4 bits, a bf16 scale for each 128 columns;
+ * the tied vocabulary of 112 is BF16. */
 static void test_quantised(void **state)
 {
     (void)state;
@@ -100,8 +100,7 @@ static void test_quantised(void **state)
     const double layer = 2 * 128 * 128 + 2 * 32 * 128 + 3 * 256 * 128, head = 112 * 128;
     struct work w;
     work_of_pass(o.model, 0, 1, &w);
-    expect(w.weight_bytes,
-           2 * (layer / 2 + layer / 128 * 2) + 2 * (head + 128) + 5 * 128 * 4);
+    expect(w.weight_bytes, 2 * (layer / 2 + layer / 128 * 2) + 2 * (head + 128) + 5 * 128 * 4);
     expect(w.operations[WORK_INT8], 2 * 2 * layer);
     expect(w.operations[WORK_BF16], 2 * head);
     close_model(&o);

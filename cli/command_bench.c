@@ -1,0 +1,156 @@
+/*
+ * tgen bench: how fast a model reads prompts and steps, beside what the machine could do at best.
+ * Every combination of the listed numbers is a test. All of them are checked before the first one
+ * is measured, and everything is printed at the end.
+ */
+#include "cli/command.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/bench.h"
+#include "cli/load.h"
+#include "cli/stream.h"
+#include "cli/terminal.h"
+
+struct plan {
+    const struct options *o;
+    struct loaded loaded;
+    struct bench bench;
+    struct bench_machine machine;
+    struct bench_test *tests;     /* [n], those of one number of threads side by side */
+    struct bench_result *results; /* [n] */
+    size_t n;
+};
+
+/* Tests of n tokens each; those of no tokens are none. */
+static void add_tests(struct plan *p, bool is_prompt, const struct option_numbers *sizes, int depth,
+                      int n_threads)
+{
+    for (int i = 0; i < sizes->n; i++)
+        if (sizes->value[i] > 0)
+            p->tests[p->n++] = (struct bench_test){.is_prompt = is_prompt,
+                                                   .n = sizes->value[i],
+                                                   .depth = depth,
+                                                   .n_threads = n_threads};
+}
+
+static bool make_tests(struct plan *p, struct err *e)
+{
+    enum { MOST = OPTION_MOST_NUMBERS * OPTION_MOST_NUMBERS * 2 * OPTION_MOST_NUMBERS };
+    const struct options *o = p->o;
+    p->tests = calloc(MOST, sizeof *p->tests);
+    p->results = calloc(MOST, sizeof *p->results);
+    if (p->tests == NULL || p->results == NULL)
+        return err_no_memory(e);
+    for (int t = 0; t < o->bench_threads.n; t++)
+        for (int d = 0; d < o->depth.n; d++) {
+            add_tests(p, true, &o->n_prompt, o->depth.value[d], o->bench_threads.value[t]);
+            add_tests(p, false, &o->n_gen, o->depth.value[d], o->bench_threads.value[t]);
+        }
+    return p->n > 0 ||
+           err_set(e, ERR_USAGE, "there is nothing to measure: --n-prompt and --n-gen are 0");
+}
+
+/* Any tokens are as good as others, but each meets other rows and experts. */
+static bool make_ids(struct plan *p, struct err *e)
+{
+    int n = 1;
+    const uint64_t n_vocab = (uint64_t)model_info(p->bench.model)->vocab_size;
+    for (size_t i = 0; i < p->n; i++)
+        n = max_int(n, p->tests[i].depth + p->tests[i].n);
+    p->bench.ids = calloc((size_t)n, sizeof *p->bench.ids);
+    if (p->bench.ids == NULL)
+        return err_no_memory(e);
+    uint64_t random = 1;
+    for (int i = 0; i < n; i++) {
+        random = random * UINT64_C(6364136223846793005) + 1442695040888963407; /* Knuth's MMIX */
+        p->bench.ids[i] = (int32_t)((random >> 33) % n_vocab);
+    }
+    return true;
+}
+
+static bool open_plan(struct plan *p, struct err *e)
+{
+    if (p->o->n_words > 0)
+        return err_set(e, ERR_USAGE, "bench takes no words; a model goes behind -m");
+    if (p->o->json && p->o->csv)
+        return err_set(e, ERR_USAGE, "--json and --csv exclude each other");
+    if (!make_tests(p, e) || !load_checkpoint(&p->loaded, p->o, e))
+        return false;
+    p->loaded.model = model_open(p->loaded.checkpoint, e);
+    if (p->loaded.model == NULL)
+        return false;
+    p->bench.model = p->loaded.model;
+    p->bench.n_repetitions = p->o->repetitions;
+    for (size_t i = 0; i < p->n; i++)
+        if (!bench_check(&p->bench, &p->tests[i], e))
+            return false;
+    p->bench.machine = machine_new(e);
+    return p->bench.machine != NULL && make_ids(p, e);
+}
+
+/* The machine at its best, with the most threads that it was given. */
+static void describe(struct plan *p)
+{
+    struct bench_machine *m = &p->machine;
+    struct machine_limits *most = &m->limits;
+    machine_cpu(m->cpu, sizeof m->cpu);
+    m->level = machine_level(p->loaded.compute);
+    for (size_t i = 0; i < p->n; i++)
+        m->n_threads = max_int(m->n_threads, p->results[i].test.n_threads);
+    for (size_t i = 0; i < p->n; i++) {
+        const struct machine_limits *l = &p->results[i].limits;
+        if (p->results[i].test.n_threads < m->n_threads)
+            continue;
+        most->read_bytes_per_s = fmax(most->read_bytes_per_s, l->read_bytes_per_s);
+        most->f32_per_s = fmax(most->f32_per_s, l->f32_per_s);
+        most->bf16_per_s = fmax(most->bf16_per_s, l->bf16_per_s);
+        most->int8_per_s = fmax(most->int8_per_s, l->int8_per_s);
+    }
+}
+
+static bool measure(struct plan *p, struct err *e)
+{
+    struct terminal_progress progress = terminal_progress_begin(p->o->quiet, true, "test");
+    bool ok = true;
+    for (size_t i = 0; ok && i < p->n; i++) {
+        struct bench_test *test = &p->tests[i];
+        if (i == 0 || test->n_threads != test[-1].n_threads) {
+            compute_close(p->loaded.compute);
+            p->loaded.compute = compute_open(test->n_threads, p->o->cpu, e);
+        }
+        terminal_progress(&progress, i + 1, p->n);
+        ok = p->loaded.compute != NULL &&
+             bench_measure(&p->bench, test, p->loaded.compute, &p->results[i], e);
+    }
+    terminal_progress_end(&progress);
+    return ok;
+}
+
+static bool print(struct plan *p, struct err *e)
+{
+    struct buffer t = {0};
+    describe(p);
+    if (p->o->json)
+        bench_add_json(&t, &p->machine, p->results, p->n);
+    else if (p->o->csv)
+        bench_add_csv(&t, p->results, p->n);
+    else
+        bench_add_table(&t, &p->machine, p->results, p->n);
+    const bool ok = stream_print(&t, e);
+    buffer_free(&t);
+    return ok;
+}
+
+bool command_bench(const struct options *o, struct err *e)
+{
+    struct plan p = {.o = o};
+    const bool ok = open_plan(&p, e) && measure(&p, e) && print(&p, e);
+    machine_free(p.bench.machine);
+    free(p.bench.ids);
+    free(p.tests);
+    free(p.results);
+    load_free(&p.loaded);
+    return ok;
+}

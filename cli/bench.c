@@ -88,25 +88,26 @@ static double median(const double *sorted, int n)
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* A pass's keys and values are what a cache of just that length holds. */
-static double kv_bytes(const struct model *m, const struct session_params *params, int position,
-                       int n)
+/* What the cache takes for a position, from what it takes for as many as may share a page. */
+static double kv_bytes(const struct model *m, const struct session_params *params)
 {
-    struct session_params exact = *params;
+    enum { SOME = 64 };
+    struct session_params few = *params;
     struct session_bytes bytes = {.kv = 0};
     struct err unused;
-    exact.n_context = position + n;
-    exact.n_batch = 1;
-    session_measure(m, &exact, &bytes, &unused);
-    return (double)bytes.kv;
+    few.n_context = min_int(SOME, model_info(m)->max_positions);
+    few.n_batch = few.n_context;
+    session_measure(m, &few, &bytes, &unused);
+    return (double)bytes.kv / few.n_context;
 }
 
-static void add_pass(const struct model *m, const struct session_params *params, int position,
-                     int n, double *bytes, struct work *total)
+/* The work of n tokens at once behind `position` others. */
+static void add_pass(const struct model *m, int position, int n, struct work *total)
 {
     struct work w;
     work_of_pass(m, position, n, &w);
-    *bytes += w.weight_bytes + kv_bytes(m, params, position, n);
+    total->weight_bytes += w.weight_bytes;
+    total->kv_positions += w.kv_positions;
     for (int form = 0; form < N_WORK_FORMS; form++)
         total->operations[form] += w.operations[form];
 }
@@ -122,13 +123,14 @@ static double least_seconds(const struct bench *b, const struct bench_test *test
         [WORK_INT8] = fmax(limits->f32_per_s, limits->int8_per_s),
     };
     struct work work = {.weight_bytes = 0};
-    double bytes = 0, arithmetic = 0;
+    double arithmetic = 0;
     if (test->is_prompt)
-        add_pass(b->model, &params, test->depth, test->n, &bytes, &work);
+        add_pass(b->model, test->depth, test->n, &work);
     for (int i = 0; !test->is_prompt && i < test->n; i++)
-        add_pass(b->model, &params, test->depth + i, 1, &bytes, &work);
+        add_pass(b->model, test->depth + i, 1, &work);
     for (int form = 0; form < N_WORK_FORMS; form++)
         arithmetic += work.operations[form] / speed[form];
+    const double bytes = work.weight_bytes + work.kv_positions * kv_bytes(b->model, &params);
     return fmax(bytes / limits->read_bytes_per_s, arithmetic);
 }
 

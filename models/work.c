@@ -67,17 +67,21 @@ static void add_role(struct work *w, const struct model *m, enum role role, int 
     }
 }
 
-/* Scores and sums over the positions that each token sees. */
-static double attention_operations(const struct model_spec *spec, int layer, int position, int n)
+/* Positions that some token of the pass sees, and, as operations, the scores of those that each
+ * sees and the sums of their values. */
+static void add_attention(struct work *w, const struct model_spec *spec, int layer, int position,
+                          int n)
 {
     const struct mla_spec *mla = &spec->mla;
     const int window = spec->layers[layer].window;
     const int latent = 2 * mla->kv_lora_rank + mla->qk_rope_head_dim;
     const int width = mla->kv_lora_rank ? latent : 2 * spec->head_dim;
-    double in_sight = 0;
+    const int first = window && window < position + 1 ? position + 1 - window : 0;
+    double seen = 0;
     for (int i = position; i < position + n; i++)
-        in_sight += window && window < i + 1 ? window : i + 1;
-    return 2 * in_sight * spec->num_attention_heads * width;
+        seen += window && window < i + 1 ? window : i + 1;
+    w->kv_positions += (double)(position + n - first) / spec->num_hidden_layers;
+    w->operations[WORK_F32] += 2 * seen * spec->num_attention_heads * width;
 }
 
 void work_of_pass(const struct model *m, int position, int n, struct work *out)
@@ -90,5 +94,5 @@ void work_of_pass(const struct model *m, int position, int n, struct work *out)
                 add_role(out, m, role, layer, n);
     }
     for (int layer = 0; layer < m->spec.num_hidden_layers; layer++)
-        out->operations[WORK_F32] += attention_operations(&m->spec, layer, position, n);
+        add_attention(out, &m->spec, layer, position, n);
 }

@@ -1,7 +1,7 @@
 /*
- * What a pass over the layers cannot do without: the bytes of weights that it has to read and the
- * arithmetic that it has to do, counted from the tensors as they are bound. Measured speeds become
- * fractions of a machine's limits by it. The bytes of keys and values are session_measure's.
+ * What a pass over the layers cannot do without: what it has to read and the arithmetic that it
+ * has to do, counted from the tensors as they are bound. Measured speeds become fractions of a
+ * machine's limits by it.
  */
 #ifndef MODELS_WORK_H
 #define MODELS_WORK_H
@@ -18,6 +18,7 @@ enum work_form {
 
 struct work {
     double weight_bytes;             /* each matrix once; of tables only the rows looked up */
+    double kv_positions;             /* whose keys and values are read; the mean of the layers */
     double operations[N_WORK_FORMS]; /* a multiplication and an addition are two */
 };
 

@@ -56,6 +56,7 @@ static void test_plain(void **state)
     work_of_pass(o.model, 100, 3, &w);
     expect(w.weight_bytes, 2 * (5 * layer + head + 3 * 256) + norms);
     expect(w.operations[WORK_BF16], 2 * (3 * 5 * layer + head));
+    expect(w.kv_positions, 103);
     expect(w.operations[WORK_F32], (101. + 102 + 103) * 5 * 8 * 2 * 2 * 32);
     close_model(&o);
 }
@@ -87,6 +88,8 @@ static void test_window(void **state)
     work_of_pass(o.model, 3, 1, &near);
     work_of_pass(o.model, 199, 1, &far);
     expect(far.weight_bytes, near.weight_bytes);
+    expect(near.kv_positions, 4);
+    expect(far.kv_positions, (8. + 200) / 2);
     expect(far.operations[WORK_F32] / near.operations[WORK_F32], (8. + 200) / (4 + 4));
     close_model(&o);
 }

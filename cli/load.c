@@ -4,9 +4,20 @@
  */
 #include "cli/load.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "cli/locate.h"
+
+struct load_job {
+    struct tokenizer_files files;
+    struct tokenizer *tokenizer;
+    struct err e;
+    bool has_thread;
+    pthread_t thread;
+    atomic_bool done;
+};
 
 bool load_checkpoint(struct loaded *l, const struct options *o, struct err *e)
 {
@@ -45,24 +56,78 @@ static bool found_usual(const struct tokenizer_files *files)
            (files->vocab_json.data != NULL && files->merges_txt.data != NULL);
 }
 
+/* Where there is no tokenizer, and none is needed, *found is false. */
+static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files *files,
+                           bool *found, struct err *e)
+{
+    const char *dir = checkpoint_dir(l->checkpoint);
+    *files = (struct tokenizer_files){.tokenizer_json = {.data = NULL}};
+    if (!open_files(l->checkpoint, files, e) ||
+        (!found_usual(files) && !open_other_files(l->checkpoint, files, e)))
+        return err_prefix(e, "%s", dir);
+    *found =
+        found_usual(files) || files->tokenizer_model.data != NULL || files->tiktoken.data != NULL;
+    return *found || !needed ||
+           err_set(e, ERR_LOAD,
+                   "%s: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
+                   "tokenizer.model or *.tiktoken",
+                   dir);
+}
+
 bool load_tokenizer(struct loaded *l, bool needed, struct err *e)
 {
-    struct tokenizer_files files = {.tokenizer_json = {.data = NULL}};
-    const char *dir = checkpoint_dir(l->checkpoint);
-    if (!open_files(l->checkpoint, &files, e) ||
-        (!found_usual(&files) && !open_other_files(l->checkpoint, &files, e)))
-        return err_prefix(e, "%s", dir);
-    const bool found =
-        found_usual(&files) || files.tokenizer_model.data != NULL || files.tiktoken.data != NULL;
-    if (!found && !needed)
-        return true;
+    struct tokenizer_files files;
+    bool found;
+    if (!find_tokenizer(l, needed, &files, &found, e))
+        return false;
+    l->tokenizer = found ? tokenizer_load(&files, e) : NULL;
+    return l->tokenizer != NULL || !found || err_prefix(e, "%s", checkpoint_dir(l->checkpoint));
+}
+
+static void *run_job(void *argument)
+{
+    struct load_job *job = argument;
+    job->tokenizer = tokenizer_load(&job->files, &job->e);
+    atomic_store(&job->done, true);
+    return NULL;
+}
+
+bool load_tokenizer_start(struct loaded *l, bool needed, struct err *e)
+{
+    struct tokenizer_files files;
+    bool found;
+    if (!find_tokenizer(l, needed, &files, &found, e))
+        return false;
     if (!found)
-        return err_set(e, ERR_LOAD,
-                       "%s: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
-                       "tokenizer.model or *.tiktoken",
-                       dir);
-    l->tokenizer = tokenizer_load(&files, e);
-    return l->tokenizer != NULL || err_prefix(e, "%s", dir);
+        return true;
+    struct load_job *job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return err_no_memory(e);
+    job->files = files;
+    job->has_thread = pthread_create(&job->thread, NULL, run_job, job) == 0;
+    if (!job->has_thread)
+        run_job(job);
+    l->job = job;
+    return true;
+}
+
+bool load_tokenizer_finish(struct loaded *l, struct err *e)
+{
+    struct load_job *job = l->job;
+    if (job == NULL)
+        return true;
+    /* A vocabulary takes tens of milliseconds, in which the weights' pages can be made ready. */
+    struct checkpoint_place place = {.tensor = 0};
+    while (!atomic_load(&job->done) && checkpoint_populate(l->checkpoint, &place)) {
+    }
+    if (job->has_thread)
+        pthread_join(job->thread, NULL);
+    l->job = NULL;
+    l->tokenizer = job->tokenizer;
+    if (l->tokenizer == NULL)
+        *e = job->e;
+    free(job);
+    return l->tokenizer != NULL || err_prefix(e, "%s", checkpoint_dir(l->checkpoint));
 }
 
 bool load_model(struct loaded *l, const struct options *o, struct err *e)
@@ -76,6 +141,8 @@ bool load_model(struct loaded *l, const struct options *o, struct err *e)
 
 void load_free(struct loaded *l)
 {
+    struct err unheard;
+    load_tokenizer_finish(l, &unheard);
     compute_close(l->compute);
     model_close(l->model);
     tokenizer_free(l->tokenizer);

@@ -11,12 +11,15 @@
 #include "models/model.h"
 #include "tokenizer/tokenizer.h"
 
+struct load_job;
+
 /* All zero is nothing opened. */
 struct loaded {
     struct checkpoint *checkpoint;
     struct tokenizer *tokenizer;
     struct model *model;
     struct compute *compute;
+    struct load_job *job; /* a tokenizer on its way */
 };
 
 /* Finds the directory that -m (or its defaults) mean, and opens it. */
@@ -25,6 +28,12 @@ bool load_checkpoint(struct loaded *l, const struct options *o, struct err *e);
 /* ERR_LOAD for a tokenizer that cannot be used, and where it is `needed` for none at all; otherwise
  * l->tokenizer stays NULL then. */
 bool load_tokenizer(struct loaded *l, bool needed, struct err *e);
+
+/* The same beside what the caller does next: each start must be followed by load_tokenizer_finish,
+ * or load_free, before the checkpoint's small files are asked for again. A failure of the first
+ * leaves nothing to finish. */
+bool load_tokenizer_start(struct loaded *l, bool needed, struct err *e);
+bool load_tokenizer_finish(struct loaded *l, struct err *e);
 
 /* Binds the model and starts the threads. */
 bool load_model(struct loaded *l, const struct options *o, struct err *e);

@@ -24,19 +24,34 @@ static bool read_prompt(struct run *r, const char *command, struct err *e)
     return prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e);
 }
 
-static bool open_tokenizer(struct run *r, enum run_tokenizer tokenizer, struct err *e)
+/* A failed run goes on where nothing needs the tokenizer. */
+static bool do_without(const struct run *r, bool needed, struct err *e)
 {
-    if (r->o->ids == NULL)
-        return load_tokenizer(&r->loaded, true, e);
-    const bool needed = tokenizer == RUN_TOKENIZER_NEEDED;
-    if (tokenizer == RUN_TOKENIZER_UNUSED || load_tokenizer(&r->loaded, needed, e))
-        return true;
     const struct err why = *e;
+    if (r->o->ids == NULL)
+        return false;
     if (needed)
         return err_set(e, why.code, "%s (--print-ids needs none)", why.text);
     terminal_note(r->o->quiet, "no text: %s", why.text);
     *e = (struct err){.code = ERR_NONE};
     return true;
+}
+
+/* The model opens while the tokenizer loads. Where both are refused, the tokenizer is told of. */
+static bool open_both(struct run *r, enum run_tokenizer tokenizer, struct err *e)
+{
+    const bool needed = r->o->ids == NULL || tokenizer == RUN_TOKENIZER_NEEDED;
+    struct err refused = {.code = ERR_NONE};
+    if (!needed && tokenizer == RUN_TOKENIZER_UNUSED)
+        return load_model(&r->loaded, r->o, e);
+    if (!load_tokenizer_start(&r->loaded, needed, e) && !do_without(r, needed, e))
+        return false;
+    const bool good = load_model(&r->loaded, r->o, &refused);
+    if (!load_tokenizer_finish(&r->loaded, e) && !do_without(r, needed, e))
+        return false;
+    if (!good)
+        *e = refused;
+    return good;
 }
 
 static bool make_ids(struct run *r, struct err *e)
@@ -69,8 +84,7 @@ bool run_load(struct run *r, const struct options *o, const char *command,
     if (!read_prompt(r, command, e))
         return false;
     r->began = terminal_clock();
-    return load_checkpoint(&r->loaded, o, e) && open_tokenizer(r, tokenizer, e) &&
-           load_model(&r->loaded, o, e) && make_ids(r, e);
+    return load_checkpoint(&r->loaded, o, e) && open_both(r, tokenizer, e) && make_ids(r, e);
 }
 
 bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)

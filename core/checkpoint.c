@@ -411,6 +411,23 @@ const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i)
     return &c->tensors[i];
 }
 
+bool checkpoint_populate(const struct checkpoint *c, struct checkpoint_place *place)
+{
+    const size_t most = 4 << 20; /* a tenth of a millisecond in memory, few from a slow disk */
+    if (place->tensor == c->n_tensors) {
+        return false;
+    }
+    const struct tensor *t = &c->tensors[place->tensor];
+    const size_t left = t->n_bytes - place->byte;
+    const struct bytes part = {(const unsigned char *)t->data + place->byte,
+                               left < most ? left : most};
+    place->byte += part.size;
+    if (place->byte == t->n_bytes) {
+        *place = (struct checkpoint_place){.tensor = place->tensor + 1};
+    }
+    return part.size == 0 || file_populate(part);
+}
+
 size_t checkpoint_tensor_bytes(const struct checkpoint *c)
 {
     return c->tensor_bytes;

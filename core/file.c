@@ -1,8 +1,8 @@
 /*
- * Read-only mappings. MAP_PRIVATE, so that nothing here could ever write a model back; no madvise:
- * asking for a whole checkpoint at once would make opening wait for the disk, and the kernel's own
- * read-ahead serves the first pass over the weights. A file that another process cuts short while
- * it is mapped raises SIGBUS; that is the price of not copying it.
+ * Read-only mappings. MAP_PRIVATE, so that nothing here could ever write a model back; no advice
+ * for whole files: asking for a checkpoint at once would make opening wait for the disk, and the
+ * kernel's own read-ahead serves the first pass over the weights. A file that another process cuts
+ * short while it is mapped raises SIGBUS; that is the price of not copying it.
  */
 #include "core/file.h"
 
@@ -73,6 +73,19 @@ void file_unmap(struct bytes bytes)
         /* munmap takes a plain pointer; the const promised that nobody wrote through it. */
         munmap((void *)(uintptr_t)bytes.data, bytes.size);
     }
+}
+
+bool file_populate(struct bytes part)
+{
+#ifdef MADV_POPULATE_READ
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = (uintptr_t)part.data / page * page;
+    const uintptr_t end = (uintptr_t)part.data + part.size;
+    return madvise((void *)begin, end - begin, MADV_POPULATE_READ) == 0;
+#else
+    (void)part;
+    return false;
+#endif
 }
 
 bool file_exists(const char *path)

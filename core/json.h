@@ -14,7 +14,7 @@ struct json; /* a node; the root is owned by whoever parsed, all others are borr
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 /* Parses text[0..n), which need not be terminated. NULL and ERR_LOAD with the byte offset where it
- * is no JSON. One thread at a time. */
+ * is no JSON. */
 struct json *json_parse(const char *text, size_t n, struct err *e);
 
 void json_free(struct json *root);

@@ -238,6 +238,9 @@ static void print_stats(const struct job *j)
     buffer_free(&out);
 }
 
+static const char unanswered[] =
+    "%zu of %zu lines could not be answered; their answers have an \"error\"";
+
 /* What the exit code says of a job that came to its end, or was told to end. */
 static bool conclude(struct job *j, struct err *e)
 {
@@ -250,10 +253,14 @@ static bool conclude(struct job *j, struct err *e)
     }
     if (!batch_source_check_end(&j->source, e))
         return false;
-    return j->n_errors == 0 ||
-           err_set(e, ERR_RUNTIME,
-                   "%zu of %zu lines could not be answered; their answers have an \"error\"",
-                   j->n_errors, n);
+    if (j->n_errors == 0)
+        return true;
+    /* mpirun ends all ranks where one of them fails; for those, --merge has the exit code. */
+    if (j->source.shard.found) {
+        terminal_note(false, unanswered, j->n_errors, n);
+        return true;
+    }
+    return err_set(e, ERR_RUNTIME, unanswered, j->n_errors, n);
 }
 
 static void free_job(struct job *j)

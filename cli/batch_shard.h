@@ -16,9 +16,10 @@ struct batch_shard {
 /* ERR_USAGE for what is no part, and for an environment that contradicts itself. */
 bool batch_shard_find(const char *said, struct batch_shard *out, struct err *e);
 
+/* Lines are counted from 0. */
 static inline bool batch_shard_owns(const struct batch_shard *shard, size_t line)
 {
-    return (line - 1) % (size_t)shard->n == (size_t)shard->k - 1;
+    return line % (size_t)shard->n == (size_t)shard->k - 1;
 }
 
 /* "answers.jsonl" -> "answers.2-of-4.jsonl"; for the only part a copy. Freed by the caller; NULL

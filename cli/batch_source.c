@@ -80,7 +80,7 @@ enum batch_input_state batch_source_next(struct batch_source *s, bool wait, stru
             batch_line_free(line);
             return BATCH_INPUT_FAILED;
         }
-        if (batch_shard_owns(&s->shard, number)) {
+        if (batch_shard_owns(&s->shard, s->n_lines++)) {
             s->n_mine++;
             if (!is_answered(s, line, e, &failed) && !failed)
                 return BATCH_INPUT_LINE;
@@ -121,7 +121,7 @@ bool batch_source_survey(struct batch_source *s, size_t *n_mine, struct err *e)
     if (state == BATCH_INPUT_FAILED || !batch_source_check_end(s, e))
         return false;
     *n_mine = s->n_mine;
-    s->n_mine = s->n_answered = 0;
+    s->n_lines = s->n_mine = s->n_answered = 0;
     batch_index_free(&s->lines);
     return batch_input_rewind(s->input, e);
 }

@@ -1,8 +1,9 @@
 /* tgen batch: lines of prompts in, a line of answer for each out. */
 #include "cli/batch_job.h"
+#include "cli/batch_merge.h"
 #include "cli/command.h"
 
 bool command_batch(const struct options *o, struct err *e)
 {
-    return batch_job_run(o, BATCH_GENERATE, e);
+    return o->merge ? batch_merge_run(o, BATCH_GENERATE, e) : batch_job_run(o, BATCH_GENERATE, e);
 }

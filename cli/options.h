@@ -52,6 +52,7 @@ enum option_id {
     OPT_ORDERED,
     OPT_TEXT,
     OPT_SHARD,
+    OPT_MERGE,
     OPT_N_PROMPT,
     OPT_N_GEN,
     OPT_DEPTH,
@@ -125,7 +126,7 @@ struct options {
     int repetitions;
     bool csv;
     bool no_bos, special, ignore_eos, echo, print_ids, pieces, count, json, stats, quiet;
-    bool restart, ordered, text;
+    bool restart, ordered, text, merge;
     bool help, version;
     int completions;
     const char **words; /* [n_words] what is no option, but for a "-" */

@@ -123,6 +123,9 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .commands = FOR_BATCH, .offset = AT(shard), .group = "Job",
         .fallback = "by Slurm, Open MPI or PMI",
         .help = "does part K of N"},
+    [OPT_MERGE] = {.name = "merge", .kind = OPTION_FLAG,
+        .commands = FOR_BATCH, .offset = AT(merge), .group = "Job",
+        .help = "joins the parts into FILE, and checks them"},
 
     [OPT_N_PROMPT] = {.name = "n-prompt", .letter = 'p', .kind = OPTION_NUMBERS, .metavar = "N,...",
         .max = MOST_TOKENS,

@@ -1,0 +1,300 @@
+/*
+ * Holds where each answer lies, not the answers: parts are read once through for the names, and
+ * then line by line where the order of the input leads.
+ */
+#include "cli/batch_merge.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "cli/batch_answer.h"
+#include "cli/batch_source.h"
+#include "cli/stream.h"
+
+enum { FLUSH_SIZE = 1 << 20 };
+
+struct part {
+    char *path;
+    int fd;
+};
+
+/* Where an answer is. */
+struct place {
+    uint64_t offset;
+    size_t size; /* with its newline */
+    int part;
+    bool is_error, used;
+};
+
+struct merge {
+    const struct options *o;
+    struct part *parts; /* [n_parts] */
+    int n_parts;
+    struct batch_index names; /* of answers -> index in places */
+    struct place *places;     /* [n_places] */
+    size_t n_places, capacity;
+    struct batch_input input;
+    struct batch_source source;
+    struct buffer name, out;
+    char *temporary; /* what becomes o->output */
+    int fd;
+    size_t n_lines, n_missing, first_missing, n_errors;
+};
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+/* The n of a name "answers.k-of-n.jsonl" that the parts of `base` have; 0 for another. */
+static int parts_of(const char *name, const char *base)
+{
+    const size_t n_base = strlen(base);
+    const char *dot = strrchr(base, '.');
+    const size_t n_stem = dot != NULL && dot != base ? (size_t)(dot - base) : n_base;
+    int k = 0, n = 0, length = 0;
+    if (strncmp(name, base, n_stem) != 0 ||
+        sscanf(name + n_stem, ".%d-of-%d%n", &k, &n, &length) < 2)
+        return 0;
+    return strcmp(name + n_stem + length, base + n_stem) == 0 && k > 0 && k <= n ? n : 0;
+}
+
+/* How many parts the job had, by the files that lie there. */
+static bool count_parts(struct merge *m, struct err *e)
+{
+    const char *path = m->o->output, *slash = strrchr(path, '/');
+    char *dir = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
+    DIR *list = dir != NULL ? opendir(dir) : NULL;
+    const int why = errno;
+    bool ok = list != NULL || err_set(e, ERR_RUNTIME, "cannot read %s: %s",
+                                      dir != NULL ? dir : path, strerror(why));
+    for (struct dirent *entry; ok && (entry = readdir(list)) != NULL;) {
+        const int n = parts_of(entry->d_name, slash != NULL ? slash + 1 : path);
+        if (n > 0 && m->n_parts > 0 && n != m->n_parts)
+            ok = err_set(e, ERR_RUNTIME, "there are parts of %d and parts of %d of %s", m->n_parts,
+                         n, path);
+        m->n_parts = n > 0 ? n : m->n_parts;
+    }
+    if (list != NULL)
+        closedir(list);
+    free(dir);
+    if (ok && m->n_parts == 0)
+        ok = err_set(e, ERR_RUNTIME, "there are no parts of %s", path);
+    return ok;
+}
+
+static bool open_part(struct merge *m, int k, struct err *e)
+{
+    struct part *part = &m->parts[k];
+    part->path = batch_shard_path(m->o->output, k + 1, m->n_parts, e);
+    if (part->path == NULL)
+        return false;
+    part->fd = open(part->path, O_RDONLY | O_CLOEXEC);
+    if (part->fd < 0)
+        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", part->path, strerror(errno));
+    if (flock(part->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return err_set(e, ERR_RUNTIME, "%s is still being written", part->path);
+    return true;
+}
+
+static bool open_parts(struct merge *m, struct err *e)
+{
+    if (!count_parts(m, e))
+        return false;
+    m->parts = calloc((size_t)m->n_parts, sizeof *m->parts);
+    if (m->parts == NULL)
+        return err_no_memory(e);
+    for (int k = 0; k < m->n_parts; k++)
+        m->parts[k].fd = -1;
+    for (int k = 0; k < m->n_parts; k++) {
+        if (!open_part(m, k, e))
+            return false;
+    }
+    return true;
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static bool add_place(struct merge *m, const struct place *place, struct err *e)
+{
+    if (m->n_places == m->capacity) {
+        const size_t capacity = m->capacity ? 2 * m->capacity : 1024;
+        struct place *places = realloc(m->places, capacity * sizeof *places);
+        if (places == NULL)
+            return err_no_memory(e);
+        m->places = places;
+        m->capacity = capacity;
+    }
+    m->places[m->n_places] = *place;
+    return batch_index_add(&m->names, m->name.data, m->name.n, m->n_places++, e);
+}
+
+/* The names and places of a part's answers; a torn last line is none. */
+static bool read_part(struct merge *m, int k, struct err *e)
+{
+    struct batch_input in;
+    struct bytes text;
+    bool whole, ok = true;
+    enum batch_input_state state;
+    batch_input_begin(&in, m->parts[k].fd, m->parts[k].path);
+    while (ok && (state = batch_input_next(&in, true, &text, &whole, e)) == BATCH_INPUT_LINE &&
+           whole) {
+        struct place place = {
+            .offset = in.offset - text.size - 1, .size = text.size + 1, .part = k};
+        if (!batch_answer_name((const char *)text.data, text.size, &m->name, &place.is_error))
+            ok = err_set(e, ERR_RUNTIME, "line %zu of %s is no answer", in.number, in.name);
+        else if (batch_index_find(&m->names, m->name.data, m->name.n) != NULL)
+            ok = err_set(e, ERR_RUNTIME, "line %zu of %s answers what was answered already",
+                         in.number, in.name);
+        else
+            ok = buffer_ok(&m->name, e) && add_place(m, &place, e);
+    }
+    ok = ok && state != BATCH_INPUT_FAILED;
+    batch_input_free(&in);
+    return ok;
+}
+
+static struct place *find_place(struct merge *m, const struct batch_line *line)
+{
+    const struct batch_index_entry *entry = NULL;
+    if (line->error.code == ERR_NONE)
+        entry = batch_index_find(&m->names, line->custom_id.data, line->custom_id.n);
+    if (entry == NULL) {
+        batch_answer_error_name(line->number, &m->name);
+        entry = batch_index_find(&m->names, m->name.data, m->name.n);
+    }
+    return entry != NULL ? &m->places[entry->value] : NULL;
+}
+
+/* ---- the result ------------------------------------------------------------------------------ */
+
+static bool flush(struct merge *m, struct err *e)
+{
+    if (!buffer_ok(&m->out, e) || !stream_write(m->fd, m->temporary, m->out.data, m->out.n, e))
+        return false;
+    m->out.n = 0;
+    return true;
+}
+
+/* Appends the answer that lies there. */
+static bool copy(struct merge *m, struct place *place, struct err *e)
+{
+    const struct part *part = &m->parts[place->part];
+    char *text = malloc(place->size);
+    if (text == NULL)
+        return err_no_memory(e);
+    size_t n = 0;
+    for (ssize_t got = 1; n < place->size && got > 0; n += got > 0 ? (size_t)got : 0)
+        got = pread(part->fd, text + n, place->size - n, (off_t)(place->offset + n));
+    const bool ok = n == place->size || err_set(e, ERR_RUNTIME, "cannot read %s", part->path);
+    buffer_add(&m->out, text, n);
+    free(text);
+    place->used = true;
+    return ok && (m->out.n < FLUSH_SIZE || flush(m, e));
+}
+
+static bool copy_lines(struct merge *m, struct err *e)
+{
+    struct batch_line line;
+    enum batch_input_state state;
+    bool ok = true;
+    while (ok && (state = batch_source_next(&m->source, true, &line, e)) == BATCH_INPUT_LINE) {
+        struct place *place = find_place(m, &line);
+        m->n_lines++;
+        if (place == NULL && m->n_missing++ == 0)
+            m->first_missing = line.number;
+        if (place != NULL) {
+            m->n_errors += place->is_error;
+            ok = copy(m, place, e);
+        }
+        batch_line_free(&line);
+    }
+    if (ok && state == BATCH_INPUT_WAIT) {
+        *e = (struct err){.code = ERR_INTERRUPTED};
+        return false;
+    }
+    return ok && state == BATCH_INPUT_END && flush(m, e);
+}
+
+static bool check_complete(const struct merge *m, struct err *e)
+{
+    if (m->n_missing > 0)
+        return err_set(e, ERR_RUNTIME, "%zu of %zu lines have no answer, the first is line %zu",
+                       m->n_missing, m->n_lines, m->first_missing);
+    for (size_t i = 0; i < m->n_places; i++) {
+        if (!m->places[i].used)
+            return err_set(e, ERR_RUNTIME, "%s has an answer that matches no line of %s",
+                           m->parts[m->places[i].part].path, m->input.name);
+    }
+    return true;
+}
+
+static bool open_files(struct merge *m, struct err *e)
+{
+    const struct options *o = m->o;
+    if (o->output == NULL || o->n_words != 1)
+        return err_set(e, ERR_USAGE, "--merge needs the job's file of lines and its -o FILE");
+    const int fd = open(o->words[0], O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->words[0], strerror(errno));
+    batch_input_begin(&m->input, fd, o->words[0]);
+    if (!open_parts(m, e))
+        return false;
+    const size_t size = strlen(o->output) + sizeof ".merging";
+    m->temporary = malloc(size);
+    if (m->temporary == NULL)
+        return err_no_memory(e);
+    snprintf(m->temporary, size, "%s.merging", o->output);
+    m->fd = open(m->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return m->fd >= 0 ||
+           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->temporary, strerror(errno));
+}
+
+static bool put_in_place(struct merge *m, struct err *e)
+{
+    return (fsync(m->fd) == 0 && rename(m->temporary, m->o->output) == 0) ||
+           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->o->output, strerror(errno));
+}
+
+static void free_merge(struct merge *m)
+{
+    for (int k = 0; m->parts != NULL && k < m->n_parts; k++) {
+        free(m->parts[k].path);
+        if (m->parts[k].fd >= 0)
+            close(m->parts[k].fd);
+    }
+    free(m->parts);
+    free(m->places);
+    free(m->temporary);
+    if (m->fd >= 0)
+        close(m->fd);
+    if (m->input.fd > STDIN_FILENO)
+        close(m->input.fd);
+    batch_index_free(&m->names);
+    batch_source_free(&m->source);
+    batch_input_free(&m->input);
+    buffer_free(&m->name);
+    buffer_free(&m->out);
+}
+
+bool batch_merge_run(const struct options *o, enum batch_task task, struct err *e)
+{
+    struct merge m = {.o = o, .fd = -1};
+    m.source =
+        (struct batch_source){.o = o, .task = task, .shard = {.k = 1, .n = 1}, .input = &m.input};
+    bool ok = open_files(&m, e);
+    for (int k = 0; ok && k < m.n_parts; k++)
+        ok = read_part(&m, k, e);
+    ok = ok && copy_lines(&m, e) && check_complete(&m, e) && put_in_place(&m, e);
+    if (!ok && m.fd >= 0)
+        unlink(m.temporary);
+    if (ok && m.n_errors > 0)
+        ok = err_set(e, ERR_RUNTIME,
+                     "%zu of %zu lines could not be answered; their answers have an \"error\"",
+                     m.n_errors, m.n_lines);
+    free_merge(&m);
+    return ok;
+}

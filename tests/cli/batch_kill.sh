@@ -1,0 +1,110 @@
+#!/bin/sh
+# tgen batch is ended again and again: killed at random moments, interrupted, on a disk that is full. What is in the end
+# in its output is what one undisturbed process writes, whatever happened on the way.
+. tests/cli/lib.sh
+
+KILLS=${KILLS:-200}
+
+awk 'BEGIN { for (i = 1; i <= 40; i++)
+    printf "{\"custom_id\":\"n%d\",\"prompt\":\"Once there was a %d\",\"max_tokens\":%d}\n", i, i, 1 + i % 4 }' >"$tmp/lines"
+succeeds "undisturbed" batch -t 1 --ordered -o "$tmp/expected" "$tmp/lines"
+sort "$tmp/expected" >"$tmp/sorted"
+
+# How long an undisturbed process takes, in milliseconds: kills are spread over a third of that.
+begin=$(date +%s%N)
+run batch -t 1 --ordered "$tmp/lines"
+took=$((($(date +%s%N) - begin) / 1000000))
+
+# killed SIGNAL FILE: starts a job and ends it after a random time; whether it was ended is in $hit.
+killed() {
+    "$TGEN" batch -q -t 1 -o "$2" "$tmp/lines" </dev/null >/dev/null 2>>"$tmp/err" &
+    program=$!
+    random=$(od -An -N2 -tu2 /dev/urandom)
+    sleep "$(awk -v r="$random" -v t="$took" 'BEGIN { printf "%.4f", r / 65536 * t / 3000 }')"
+    kill -s "$1" $program 2>/dev/null
+    wait $program 2>/dev/null
+    hit=$?
+}
+
+# whole NAME FILE: but for its last line, which may be torn, it holds undisturbed answers, none twice.
+whole() {
+    [ -z "$(sed '$d' "$2" | sort | uniq -d)" ] || fail "$1" "a doubled answer"
+    [ -z "$(sed '$d' "$2" | sort | comm -23 - "$tmp/sorted")" ] || fail "$1" "an answer that is not one of the expected"
+}
+
+# ---- kill -9 -------------------------------------------------------------------------------------------------------
+
+: >"$tmp/err"
+n_kills=0
+n_jobs=0
+while [ $n_kills -lt "$KILLS" ] && [ $n_jobs -lt $((4 * KILLS)) ]; do
+    rm -f "$tmp/answers"
+    hit=137
+    while [ $hit -eq 137 ] && [ $n_kills -lt "$KILLS" ]; do
+        killed KILL "$tmp/answers"
+        [ $hit -ne 137 ] || n_kills=$((n_kills + 1))
+        [ ! -e "$tmp/answers" ] || whole "kill $n_kills" "$tmp/answers"
+    done
+    n_jobs=$((n_jobs + 1))
+    "$TGEN" batch -q -t 1 -o "$tmp/answers" "$tmp/lines" </dev/null 2>>"$tmp/err"
+    sort "$tmp/answers" | cmp -s - "$tmp/sorted" || fail "job $n_jobs" "not the undisturbed answers after $n_kills kills"
+done
+if [ $n_kills -ge "$KILLS" ] && [ ! -s "$tmp/err" ] && [ $n_failed -eq 0 ]; then
+    ok "$n_kills kills, $n_jobs jobs, each as if undisturbed"
+else
+    fail "$n_kills kills" "$n_jobs jobs: $(peek "$tmp/err")"
+fi
+
+# ---- SIGTERM and SIGINT --------------------------------------------------------------------------------------------
+
+if env --default-signal=INT true 2>/dev/null; then
+    for signal in TERM INT; do
+        rm -f "$tmp/answers"
+        env --default-signal=INT "$TGEN" batch -t 1 --cpu scalar -o "$tmp/answers" "$tmp/lines" </dev/null 2>"$tmp/err" &
+        program=$!
+        while kill -0 $program 2>/dev/null && [ ! -s "$tmp/answers" ]; do sleep 0.02; done
+        kill -s $signal $program
+        wait $program
+        code=$?
+        if [ $code -eq 130 ] && grep -q '^tgen: note: interrupted with [0-9]* lines answered; the same command goes on$' "$tmp/err"; then
+            ok "SIG$signal ends it with 130"
+        else
+            fail "SIG$signal ends it with 130" "exit $code: $(peek "$tmp/err")"
+        fi
+        if [ "$(tail -c 1 "$tmp/answers" | od -An -c | tr -d ' ')" = '\n' ]; then ok "SIG$signal leaves whole lines"; else fail "SIG$signal leaves whole lines" "torn"; fi
+        run batch --cpu scalar -t 1 -o "$tmp/answers" "$tmp/lines"
+        run batch --cpu scalar -t 1 --ordered "$tmp/lines"
+        sort "$tmp/out" >"$tmp/scalar"
+        sort "$tmp/answers" >"$tmp/sorted_out"
+        same "SIG$signal, and the same in the end" "$tmp/scalar" "$tmp/sorted_out"
+    done
+else
+    skip "SIGTERM and SIGINT" "this env(1) cannot reset signals"
+fi
+
+# ---- a full disk ---------------------------------------------------------------------------------------------------
+
+# A limit on the size of files stops a write in the midst of a line, as a full disk does.
+rm -f "$tmp/answers"
+size=$(wc -c <"$tmp/expected")
+n_full=0
+for limit in 1 2 3 4 5 6 7 8 9 10 11 12; do
+    (
+        ulimit -f $limit # blocks of 512 bytes
+        exec "$TGEN" batch -q -t 1 --ordered -o "$tmp/answers" "$tmp/lines" </dev/null 2>"$tmp/err"
+    )
+    code=$?
+    [ $((limit * 512)) -lt "$size" ] || continue
+    n_full=$((n_full + 1))
+    if [ $code -ne 1 ] || ! grep -qx "tgen: cannot write to $tmp/answers: File too large" "$tmp/err"; then
+        fail "$limit blocks" "exit $code: $(peek "$tmp/err")"
+    elif ! head -c "$(wc -c <"$tmp/answers")" "$tmp/expected" | cmp -s - "$tmp/answers" ||
+        [ "$(tail -c 1 "$tmp/answers" | od -An -c | tr -d ' ')" != '\n' ]; then
+        fail "$limit blocks" "the file does not end with a whole line"
+    fi
+done
+if [ $n_full -ge 8 ]; then ok "$n_full times no room"; else fail "no room" "only $n_full times"; fi
+succeeds "room again" batch -t 1 --ordered -o "$tmp/answers" "$tmp/lines"
+same "and the same in the end" "$tmp/expected" "$tmp/answers"
+
+finish

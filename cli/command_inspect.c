@@ -72,6 +72,7 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
         .n_batch = min_int(card->n_context, RUN_BATCH),
         .n_rows = 1,
         .n_threads = compute_n_threads(l->compute),
+        .kv = run_kv(o),
     };
     return session_measure(l->model, &params, &card->memory, e);
 }

@@ -118,7 +118,7 @@ bool load_tokenizer_finish(struct loaded *l, struct err *e)
         return true;
     /* A vocabulary takes tens of milliseconds, in which the weights' pages can be made ready. */
     struct checkpoint_place place = {.tensor = 0};
-    while (!atomic_load(&job->done) && checkpoint_populate(l->checkpoint, &place)) {
+    while (!atomic_load(&job->done) && checkpoint_touch(l->checkpoint, &place)) {
     }
     if (job->has_thread)
         pthread_join(job->thread, NULL);

@@ -429,6 +429,15 @@ bool checkpoint_touch(const struct checkpoint *c, struct checkpoint_place *place
     return true;
 }
 
+void checkpoint_forget(const struct checkpoint *c, size_t i, size_t n)
+{
+    for (const struct mapped_file *f = c->files; f; f = f->next) {
+        const size_t begin = f->bytes.size / n * i;
+        const size_t end = i + 1 == n ? f->bytes.size : f->bytes.size / n * (i + 1);
+        file_forget((struct bytes){f->bytes.data + begin, end - begin});
+    }
+}
+
 size_t checkpoint_tensor_bytes(const struct checkpoint *c)
 {
     return c->tensor_bytes;

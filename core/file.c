@@ -85,6 +85,16 @@ void file_touch(struct bytes part)
     }
 }
 
+void file_forget(struct bytes part)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = ((uintptr_t)part.data + page - 1) / page * page;
+    const uintptr_t end = (uintptr_t)part.data + part.size;
+    if (begin < end) {
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
+}
+
 bool file_exists(const char *path)
 {
     /* lstat: a link into nothing exists, so that mapping it says what is wrong with it. */

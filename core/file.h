@@ -18,6 +18,9 @@ void file_unmap(struct bytes bytes);
  * needed: from the disk, and in the process's tables. */
 void file_touch(struct bytes part);
 
+/* The opposite: the pages of a part leave the process's tables. */
+void file_forget(struct bytes part);
+
 bool file_exists(const char *path);
 
 bool file_is_directory(const char *path);

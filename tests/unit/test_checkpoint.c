@@ -229,6 +229,22 @@ static void touches_tensor_by_tensor(void **state)
     checkpoint_close(c);
 }
 
+/* What is forgotten comes back when it is read: the file has not changed. */
+static void forgets_in_shares(void **state)
+{
+    (void)state;
+    write_tensors("model.safetensors", "bca");
+    struct checkpoint *c = open_dir();
+    struct err e;
+    assert_true(checkpoint_load_tensors(c, &e));
+    for (size_t i = 0; i < 3; i++) {
+        checkpoint_forget(c, i, 3);
+    }
+    assert_memory_equal(checkpoint_tensor(c, "a")->data, "aa", 2);
+    assert_memory_equal(checkpoint_tensor(c, "b")->data, "bb", 2);
+    checkpoint_close(c);
+}
+
 static void a_single_file(void **state)
 {
     (void)state;
@@ -417,6 +433,7 @@ int main(void)
         WITH_DIR(files_without_permission),
         WITH_DIR(a_single_file),
         WITH_DIR(touches_tensor_by_tensor),
+        WITH_DIR(forgets_in_shares),
         WITH_DIR(a_single_file_wins_over_an_index),
         WITH_DIR(broken_single_files),
         WITH_DIR(a_file_beyond_4_gib),

@@ -6,17 +6,13 @@
 #include "core/arena.h"
 
 #include <stdalign.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* As malloc's: what any type wants. */
-enum { ALIGNMENT = alignof(max_align_t) };
 
 struct arena_block {
     struct arena_block *next; /* older */
     size_t used, capacity;    /* of data, in bytes */
-    alignas(ALIGNMENT) unsigned char data[];
+    alignas(16) unsigned char data[];
 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -67,11 +63,11 @@ static struct arena_block *block_for(struct arena *a, size_t n)
 
 void *arena_alloc(struct arena *a, size_t n)
 {
-    if (n > SIZE_MAX - ALIGNMENT) {
+    if (n > SIZE_MAX - 15) {
         return NULL;
     }
     /* A piece of 0 bytes has an address of its own as well. */
-    size_t size = round_up(n ? n : 1, ALIGNMENT);
+    size_t size = round_up(n ? n : 1, 16);
     struct arena_block *b = block_for(a, size);
     if (!b) {
         return NULL;

@@ -23,66 +23,143 @@ void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
     worker_share(w, (size_t)n_out, GRAIN, begin, end);
 }
 
-/* The outputs [begin, end), which lie in one block. */
-static void apply_block(const struct kernels *kernels, const struct linear *l, const float *x,
-                        size_t x_stride, size_t n, float *y, size_t y_stride,
-                        enum linear_store store, size_t begin, size_t end)
+/* What all blocks of outputs of one product share. */
+struct product {
+    const struct kernels *kernels;
+    const struct linear *l;
+    const struct operand *x;
+    enum operand_form form;
+    float *y;
+    size_t y_stride;
+    bool add;
+};
+
+/* The form of x that a matrix is multiplied with; *group of OPERAND_I8. */
+static enum operand_form best_form(const struct kernels *kernels, const struct linear *l,
+                                   size_t *group)
 {
+    *group = 0;
+    if (l->quant && !l->transposed)
+        *group = quant_i8_group(l->quant);
+    if (*group)
+        return quant_is_split(l->quant) ? OPERAND_I8_SPLIT : OPERAND_I8;
+    if (!l->quant && l->dtype == DTYPE_BF16 && kernels->linear_rows_bf16)
+        return OPERAND_BF16;
+    return OPERAND_F32;
+}
+
+static void apply_stored(const struct product *p, struct linear_args *args, size_t row)
+{
+    const struct linear *const l = p->l;
+    const size_t first = l->transposed ? row : row * l->stride;
+    args->w = (const unsigned char *)l->w + first * dtype_size(l->dtype);
+    args->w_stride = l->stride;
+    if (p->form == OPERAND_BF16) {
+        args->x = p->x->made;
+        args->x_stride = p->x->room->row_bytes / 2;
+        (l->transposed ? p->kernels->linear_cols_bf16 : p->kernels->linear_rows_bf16)(args);
+    } else {
+        (l->transposed ? p->kernels->linear_cols : p->kernels->linear_rows)[l->dtype](args);
+    }
+}
+
+static void apply_i8(const struct product *p, const struct linear_args *args, size_t row)
+{
+    quant_apply_i8(p->kernels, p->l->quant, p->l->quant_first + row,
+                   &(struct linear_i8_args){.y = args->y,
+                                            .y_stride = args->y_stride,
+                                            .x = p->x->made,
+                                            .x_stride = p->x->room->row_bytes,
+                                            .x_group = p->x->group,
+                                            .n_x = args->n_x,
+                                            .n_k = args->n_k,
+                                            .n_w = args->n_w,
+                                            .bias = args->bias,
+                                            .scale = args->scale,
+                                            .add = args->add});
+}
+
+/* The outputs [begin, end), which lie in one block. */
+static void apply_block(const struct product *p, size_t begin, size_t end)
+{
+    const struct linear *const l = p->l;
     const size_t block = (size_t)l->block;
     const size_t row = begin / block * (size_t)l->block_stride + begin % block;
-    const size_t first = l->transposed ? row : row * l->stride;
     struct linear_args args = {
-        .y = y + begin,
-        .y_stride = y_stride,
-        .x = x,
-        .x_stride = x_stride,
-        .n_x = n,
+        .y = p->y + begin,
+        .y_stride = p->y_stride,
+        .x = p->x->x,
+        .x_stride = p->x->x_stride,
+        .n_x = p->x->n,
         .n_w = end - begin,
         .n_k = (size_t)l->n_in,
         .bias = l->bias ? l->bias + begin : NULL,
         .scale = l->scale,
-        .add = store == LINEAR_ADD,
+        .add = p->add,
     };
-    if (l->quant && l->transposed) {
-        quant_apply_transposed(kernels, l->quant, l->quant_first, row, &args);
-        return;
-    }
-    if (l->quant) {
-        quant_apply(kernels, l->quant, l->quant_first + row, &args);
-        return;
-    }
-    args.w = (const unsigned char *)l->w + first * dtype_size(l->dtype);
-    args.w_stride = l->stride;
-    (l->transposed ? kernels->linear_cols : kernels->linear_rows)[l->dtype](&args);
+    if (p->form == OPERAND_I8 || p->form == OPERAND_I8_SPLIT)
+        apply_i8(p, &args, row);
+    else if (l->quant && l->transposed)
+        quant_apply_transposed(p->kernels, l->quant, l->quant_first, row, &args);
+    else if (l->quant)
+        quant_apply(p->kernels, l->quant, l->quant_first + row, &args);
+    else
+        apply_stored(p, &args, row);
 }
 
 /* The outputs [begin, end), block by block. */
-static void apply_range(const struct kernels *kernels, const struct linear *l, const float *x,
-                        size_t x_stride, size_t n, float *y, size_t y_stride,
-                        enum linear_store store, size_t begin, size_t end)
+static void apply_range(const struct product *p, size_t begin, size_t end)
 {
+    const struct linear *const l = p->l;
     assert((l->quant || linear_supports(l->dtype)) && l->block > 0);
     while (begin < end) {
         const size_t block_end = (begin / (size_t)l->block + 1) * (size_t)l->block;
         const size_t stop = block_end < end ? block_end : end;
-        apply_block(kernels, l, x, x_stride, n, y, y_stride, store, begin, stop);
+        apply_block(p, begin, stop);
         begin = stop;
     }
 }
 
-void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
-                  size_t n, float *y, size_t y_stride, enum linear_store store)
+void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
 {
-    size_t begin, end;
+    size_t group;
+    const enum operand_form form = best_form(w->kernels, l, &group);
+    if (form != OPERAND_F32)
+        operand_make(w, x, form, group);
+}
+
+void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
+                  size_t y_stride, enum linear_store store)
+{
+    size_t begin, end, group;
+    enum operand_form form = best_form(w->kernels, l, &group);
+    if (form != OPERAND_F32 && !operand_make(w, x, form, group))
+        form = OPERAND_F32;
+    const struct product p = {.kernels = w->kernels,
+                              .l = l,
+                              .x = x,
+                              .form = form,
+                              .y = y,
+                              .y_stride = y_stride,
+                              .add = store == LINEAR_ADD};
+    assert(x->n_k == (size_t)l->n_in);
     linear_share(w, l->n_out, &begin, &end);
-    apply_range(w->kernels, l, x, x_stride, n, y, y_stride, store, begin, end);
+    apply_range(&p, begin, end);
 }
 
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
                         size_t x_stride, size_t n, float *y, size_t y_stride,
                         enum linear_store store)
 {
-    apply_range(kernels, l, x, x_stride, n, y, y_stride, store, 0, (size_t)l->n_out);
+    const struct operand rows = operand_rows(x, x_stride, n, (size_t)l->n_in, NULL);
+    const struct product p = {.kernels = kernels,
+                              .l = l,
+                              .x = &rows,
+                              .form = OPERAND_F32,
+                              .y = y,
+                              .y_stride = y_stride,
+                              .add = store == LINEAR_ADD};
+    apply_range(&p, 0, (size_t)l->n_out);
 }
 
 void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out)

@@ -6,6 +6,7 @@
 #define CORE_LINEAR_H
 
 #include "core/compute.h"
+#include "core/operand.h"
 #include "core/quant.h"
 #include "core/tensor.h"
 
@@ -35,16 +36,20 @@ enum linear_store { LINEAR_SET, LINEAR_ADD };
 /* True for the dtypes that the kernels read in place. */
 bool linear_supports(enum dtype dtype);
 
-/* y[i, :] (= or +=) scale * (W x[i, :] + b) for i in [0, n). Each worker computes its own outputs;
- * sync before y is read. */
-void linear_apply(struct worker *w, const struct linear *l, const float *x, size_t x_stride,
-                  size_t n, float *y, size_t y_stride, enum linear_store store);
+/* y[i, :] (= or +=) scale * (W x[i, :] + b) for the rows of x, in the form that suits the weights
+ * best where x has room for it. Each worker computes its own outputs; sync before y is read. All
+ * workers come here. */
+void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
+                  size_t y_stride, enum linear_store store);
+
+/* Makes the form that linear_apply would make, ahead of products with parts of x. */
+void linear_prepare(struct worker *w, const struct linear *l, struct operand *x);
 
 /* The outputs [*begin, *end) of n_out that linear_apply gives this worker: whoever goes on with its
  * own results alone need not sync. */
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
-/* linear_apply with all outputs computed by the caller alone. */
+/* The same for x [n, n_in] in f32, all outputs computed by the caller alone. */
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
                         size_t x_stride, size_t n, float *y, size_t y_stride,
                         enum linear_store store);

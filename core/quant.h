@@ -15,6 +15,7 @@
 
 struct kernels;
 struct linear_args;
+struct linear_i8_args;
 struct quant_layout;
 
 enum quant_type {
@@ -76,6 +77,17 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
  * 8: y[i, c] sums over rows. For whoever looks at a matrix from the other side. */
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,
                             size_t column, const struct linear_args *a);
+
+/* The groups in which activations must be rounded to int8 for quant_apply_i8; 0: this matrix has no
+ * whole-numbered product. */
+size_t quant_i8_group(const struct quant *q);
+
+/* Whether quant_apply_i8 wants their codes in the split order (kernels.h). */
+bool quant_is_split(const struct quant *q);
+
+/* kernels->linear_i8 with rows [row, row + a->n_w) of *q for weights: a tells all but them. */
+void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,
+                    const struct linear_i8_args *a);
 
 /* out[n_in] = that row as f32. */
 void quant_row(const struct kernels *kernels, const struct quant *q, size_t row, float *out);

@@ -272,7 +272,7 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
         args.n_w = at_most(win->n_rows - r, TILE_R);
         window_decode(win, kernels, q, r, args.n_w, tile);
         args.y += r;
-        args.x += win->k;
+        args.x = (const float *)a->x + win->k;
         args.w = tile;
         args.w_stride = PIECE_K;
         args.n_k = win->n_k;
@@ -317,7 +317,7 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
             window_open(&win, q, words);
             window_decode(&win, kernels, q, 0, args.n_k, tile);
             args.y += c;
-            args.x += k;
+            args.x = (const float *)a->x + k;
             args.w = tile;
             args.w_stride = PIECE_K;
             args.bias = a->bias && k + args.n_k == a->n_k ? a->bias + c : NULL;
@@ -325,6 +325,43 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
             kernels->linear_cols[WEIGHT_F32](&args);
         }
     }
+}
+
+/* ---- whole numbers ---- */
+
+size_t quant_i8_group(const struct quant *q)
+{
+    const bool packed = q->type == QUANT_PACKED4 || q->type == QUANT_PACKED8;
+    const size_t block = KERNELS_I8_BLOCK;
+    if (q->type != QUANT_INT8 && q->type != QUANT_PACKED4)
+        return 0;
+    if (q->g_idx || q->block_out != 1 || (q->zeros && (!packed || !q->zeros_packed)))
+        return 0;
+    if (q->block_in == q->n_in || q->block_in % block == 0)
+        return block;
+    return q->block_in == 64 || q->block_in == 32 ? q->block_in : 0;
+}
+
+bool quant_is_split(const struct quant *q)
+{
+    return q->layout->bits == 4;
+}
+
+void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,
+                    const struct linear_i8_args *a)
+{
+    struct linear_i8_args args = *a;
+    const size_t scale_bytes = dtype_size(q->scale_dtype);
+    args.w = q->codes + row * q->row_bytes;
+    args.w_stride = q->row_bytes;
+    args.w_group = q->block_in;
+    args.scales = q->scales + row * q->n_groups * scale_bytes;
+    args.scale_stride = q->n_groups;
+    args.scale_type = (int)q->scale_dtype;
+    args.zero = q->layout->offset;
+    args.zeros = q->zeros;
+    args.zero_row = row;
+    kernels->linear_i8[quant_is_split(q) ? DOT_U4 : DOT_I8](&args);
 }
 
 void quant_row(const struct kernels *kernels, const struct quant *q, size_t row, float *out)

@@ -19,11 +19,10 @@ static void clip(const struct worker *w, const struct pass *p, float *rows, int 
             rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
 }
 
-static void project(struct worker *w, const struct linear *l, const struct pass *p, const float *in,
-                    float *out)
+static void project(struct worker *w, const struct linear *l, const struct pass *p,
+                    struct operand *in, float *out)
 {
-    linear_apply(w, l, in, (size_t)p->spec->hidden_size, (size_t)p->n, out, (size_t)l->n_out,
-                 LINEAR_SET);
+    linear_apply(w, l, in, out, (size_t)l->n_out, LINEAR_SET);
     if (p->spec->clip_qkv > 0)
         clip(w, p, out, l->n_out);
 }
@@ -84,8 +83,7 @@ static void prepare_heads(struct worker *w, const struct pass *p, int layer)
         } else {
             const size_t kv_head = head - n_heads, at = (i * n_kv_heads + kv_head) * head_dim;
             prepare_head(w, p, layer, &weights->key_norm, i, kv_head, p->key + at);
-            kv_put(w->kernels, &p->kv[layer], p->sequences[i], (int)kv_head, p->positions[i],
-                   p->key + at, p->value + at);
+            kv_put(&p->kv[layer], (int)kv_head, p->positions[i], p->key + at, p->value + at);
         }
     }
 }
@@ -102,9 +100,10 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .alibi_slopes = p->weights->alibi_slopes,
                                   .sinks = weights->sinks};
     const size_t n = (size_t)p->n;
-    project(w, &weights->query, p, in, p->query);
-    project(w, &weights->key, p, in, p->key);
-    project(w, &weights->value, p, in, p->value);
+    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
+    project(w, &weights->query, p, &rows, p->query);
+    project(w, &weights->key, p, &rows, p->key);
+    project(w, &weights->value, p, &rows, p->value);
     worker_sync(w);
     if (p->spec->qk_norm == QK_NORM_FULL) {
         norm_rows(w, &weights->query_norm, p->query, n, p->query);
@@ -113,10 +112,10 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
     }
     prepare_heads(w, p, layer);
     worker_sync(w);
-    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
-                p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
+    attend_rows(w, &attend, &p->kv[layer], p->query, p->positions, n,
+                p->scores + (size_t)w->index * ((size_t)p->n_context + 1), p->mixed);
     worker_sync(w);
-    linear_apply(w, &weights->attention_out, p->mixed, (size_t)weights->attention_out.n_in, n, out,
-                 (size_t)p->spec->hidden_size, store);
+    rows = pass_rows(p, p->mixed, n, (size_t)weights->attention_out.n_in);
+    linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
     worker_sync(w);
 }

@@ -22,10 +22,11 @@ void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in,
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)p->spec->intermediate_size;
+    struct operand rows = pass_rows(p, in, n, hidden);
     size_t begin, end;
     if (p->spec->ffn == FFN_GATED)
-        linear_apply(w, &weights->gate, in, hidden, n, p->gate, size, LINEAR_SET);
-    linear_apply(w, &weights->up, in, hidden, n, p->up, size, LINEAR_SET);
+        linear_apply(w, &weights->gate, &rows, p->gate, size, LINEAR_SET);
+    linear_apply(w, &weights->up, &rows, p->up, size, LINEAR_SET);
     /* gate and up are shared out in the same way: a worker goes on with its own results without
      * waiting */
     linear_share(w, (int)size, &begin, &end);
@@ -33,6 +34,7 @@ void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in,
         ffn_activate(w, p, layer, p->gate + i * size + begin, p->up + i * size + begin,
                      end - begin);
     worker_sync(w);
-    linear_apply(w, &weights->down, p->up, size, n, out, hidden, store);
+    rows = pass_rows(p, p->up, n, size);
+    linear_apply(w, &weights->down, &rows, out, hidden, store);
     worker_sync(w);
 }

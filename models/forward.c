@@ -38,12 +38,11 @@ static void add_position(const struct worker *w, const struct pass *p, int posit
 
 static void prepare_angles(const struct pass *p, size_t i)
 {
-    const size_t sequence = (size_t)p->sequences[i];
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         const struct rope *const rope = &p->spec->ropes[r];
-        const size_t half = (size_t)rope->n_dims / 2;
-        rope_angles(rope, p->inv_freq[r] + sequence * half, p->rope_factor[r][sequence],
-                    p->positions[i], p->rope_cos[r] + i * half, p->rope_sin[r] + i * half);
+        const size_t at = i * (size_t)rope->n_dims / 2;
+        rope_angles(rope, p->inv_freq[r], p->rope_factor[r], p->positions[i], p->rope_cos[r] + at,
+                    p->rope_sin[r] + at);
     }
 }
 
@@ -89,8 +88,9 @@ static void embed(struct worker *w, const struct pass *p)
     if (project_in->n_out) {
         look_up(w, p, p->embedded);
         worker_sync(w);
-        linear_apply(w, project_in, p->embedded, (size_t)p->spec->embedding_size, (size_t)p->n,
-                     p->x, hidden, LINEAR_SET);
+        struct operand rows =
+            pass_rows(p, p->embedded, (size_t)p->n, (size_t)p->spec->embedding_size);
+        linear_apply(w, project_in, &rows, p->x, hidden, LINEAR_SET);
         worker_sync(w);
     } else {
         look_up(w, p, p->x);
@@ -103,8 +103,9 @@ static void embed(struct worker *w, const struct pass *p)
 static float *transform(struct worker *w, const struct pass *p, const float *rows)
 {
     const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
+    struct operand in = pass_rows(p, rows, n_rows, hidden);
     size_t begin, end;
-    linear_apply(w, &p->weights->head_dense, rows, hidden, n_rows, p->normed, hidden, LINEAR_SET);
+    linear_apply(w, &p->weights->head_dense, &in, p->normed, hidden, LINEAR_SET);
     worker_sync(w);
     worker_share(w, n_rows, 1, &begin, &end);
     for (size_t i = begin; i < end; i++) {
@@ -128,30 +129,13 @@ static void bend_logits(const struct worker *w, const struct pass *p)
             p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
 }
 
-/* Brings the rows of x that get logits to its front; each worker moves its share of every row. */
-static void collect_rows(struct worker *w, const struct pass *p)
-{
-    const size_t hidden = (size_t)p->spec->hidden_size;
-    size_t begin, end;
-    if (p->logit_rows[p->n_rows - 1] == p->n_rows - 1)
-        return;
-    worker_share(w, hidden, 1, &begin, &end);
-    for (size_t i = 0; i < (size_t)p->n_rows; i++) {
-        const float *const from = p->x + (size_t)p->logit_rows[i] * hidden;
-        for (size_t d = begin; d < end; d++)
-            p->x[i * hidden + d] = from[d];
-    }
-    worker_sync(w);
-}
-
-/* Logits of the rows that get them. */
+/* logits of the last n_rows tokens. */
 static void head(struct worker *w, const struct pass *p)
 {
     const struct weights *const weights = p->weights;
     const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
-    float *rows = p->x;
+    float *rows = p->x + ((size_t)p->n - n_rows) * hidden;
     size_t width = hidden;
-    collect_rows(w, p);
     if (!p->spec->no_final_norm) {
         norm_rows(w, &weights->final_norm, rows, n_rows, p->normed);
         worker_sync(w);
@@ -160,14 +144,14 @@ static void head(struct worker *w, const struct pass *p)
     if (p->spec->head_transform)
         rows = transform(w, p, rows);
     if (weights->project_out.n_out) {
+        struct operand in = pass_rows(p, rows, n_rows, hidden);
         width = (size_t)p->spec->embedding_size;
-        linear_apply(w, &weights->project_out, rows, hidden, n_rows, p->embedded, width,
-                     LINEAR_SET);
+        linear_apply(w, &weights->project_out, &in, p->embedded, width, LINEAR_SET);
         worker_sync(w);
         rows = p->embedded;
     }
-    linear_apply(w, &weights->head, rows, width, n_rows, p->logits, (size_t)p->spec->vocab_size,
-                 LINEAR_SET);
+    struct operand last = pass_rows(p, rows, n_rows, width);
+    linear_apply(w, &weights->head, &last, p->logits, (size_t)p->spec->vocab_size, LINEAR_SET);
     bend_logits(w, p);
 }
 

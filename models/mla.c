@@ -2,8 +2,7 @@
  * Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1). Each token is remembered as one
  * short vector, from which every head's key and value would be made by a matrix. The matrix is not
  * applied to the past: it moves to the other side, to the query and to what attention brings, so
- * that all heads look at the same latent keys (2.1.2, "absorbed"). Values are the first part of the
- * keys; the cache keeps them a second time, as the attention kernels read values.
+ * that all heads look at the same latent keys (2.1.2, "absorbed").
  */
 #include "models/forward.h"
 
@@ -33,18 +32,17 @@ static void project(struct worker *w, const struct pass *p, const struct layer_w
                     const float *in)
 {
     const struct mla_spec *const mla = &p->spec->mla;
-    const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
-    const size_t rank = (size_t)mla->q_lora_rank;
-    linear_apply(w, &weights->kv_a, in, hidden, n, p->key, (size_t)weights->kv_a.n_out, LINEAR_SET);
+    const size_t n = (size_t)p->n, rank = (size_t)mla->q_lora_rank;
+    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
+    linear_apply(w, &weights->kv_a, &rows, p->key, (size_t)weights->kv_a.n_out, LINEAR_SET);
     if (rank) {
-        linear_apply(w, &weights->query_a, in, hidden, n, p->low, rank, LINEAR_SET);
+        linear_apply(w, &weights->query_a, &rows, p->low, rank, LINEAR_SET);
         worker_sync(w);
         norm_rows(w, &weights->query_a_norm, p->low, n, p->low);
         worker_sync(w);
-        in = p->low;
+        rows = pass_rows(p, p->low, n, rank);
     }
-    linear_apply(w, &weights->query_b, in, rank ? rank : hidden, n, p->value,
-                 (size_t)weights->query_b.n_out, LINEAR_SET);
+    linear_apply(w, &weights->query_b, &rows, p->value, (size_t)weights->query_b.n_out, LINEAR_SET);
     worker_sync(w);
 }
 
@@ -58,7 +56,7 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
     norm_row(w->kernels, &p->weights->layers[layer].kv_a_norm, latent, latent);
     rope_rotate(rope, w->kernels, latent + mla->kv_lora_rank, p->rope_cos[0] + i * half,
                 p->rope_sin[0] + i * half);
-    kv_put(w->kernels, &p->kv[layer], p->sequences[i], 0, p->positions[i], latent, latent);
+    kv_put(&p->kv[layer], 0, p->positions[i], latent, NULL);
 }
 
 /* One head's queries as they look at latents: W_uk^T q_nope, then the part that rotates. */
@@ -110,13 +108,13 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
     for (size_t head = begin; head < end; head++)
         absorb_head(w, p, layer, head);
     worker_sync(w);
-    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
-                p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
+    attend_rows(w, &attend, &p->kv[layer], p->query, p->positions, n,
+                p->scores + (size_t)w->index * ((size_t)p->n_context + 1), p->mixed);
     worker_sync(w);
     for (size_t head = begin; head < end; head++)
         bring_head(w, p, layer, head);
     worker_sync(w);
-    linear_apply(w, &weights->attention_out, p->value, (size_t)weights->attention_out.n_in, n, out,
-                 (size_t)p->spec->hidden_size, store);
+    struct operand rows = pass_rows(p, p->value, n, (size_t)weights->attention_out.n_in);
+    linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
     worker_sync(w);
 }

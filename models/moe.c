@@ -176,13 +176,12 @@ static void clamped_swiglu(float limit, const float *gate_up, float *up, size_t 
 
 /* up = activation, for this worker's outputs of rows [first, last). */
 static void expand_interleaved(struct worker *w, const struct pass *p, const struct expert *expert,
-                               size_t first, size_t last)
+                               const struct operand *in, size_t first, size_t last)
 {
-    const size_t hidden = (size_t)p->spec->hidden_size;
+    struct operand rows = operand_part(in, first, last - first);
     const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
     size_t begin, end;
-    linear_apply(w, &expert->gate_up, p->moe.in + first * hidden, hidden, last - first,
-                 p->moe.gate + first * 2 * size, 2 * size, LINEAR_SET);
+    linear_apply(w, &expert->gate_up, &rows, p->moe.gate + first * 2 * size, 2 * size, LINEAR_SET);
     linear_share(w, expert->gate_up.n_out, &begin, &end); /* whole pairs: the grain is even */
     for (size_t i = first; i < last; i++)
         clamped_swiglu(p->spec->moe.swiglu_limit, p->moe.gate + i * 2 * size + begin,
@@ -190,16 +189,13 @@ static void expand_interleaved(struct worker *w, const struct pass *p, const str
 }
 
 static void expand(struct worker *w, const struct pass *p, int layer, const struct expert *expert,
-                   size_t first, size_t last)
+                   const struct operand *in, size_t first, size_t last)
 {
-    const size_t hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
-    const float *const in = p->moe.in + first * hidden;
+    struct operand rows = operand_part(in, first, last - first);
     size_t begin, end;
-    linear_apply(w, &expert->gate, in, hidden, last - first, p->moe.gate + first * size, size,
-                 LINEAR_SET);
-    linear_apply(w, &expert->up, in, hidden, last - first, p->moe.up + first * size, size,
-                 LINEAR_SET);
+    linear_apply(w, &expert->gate, &rows, p->moe.gate + first * size, size, LINEAR_SET);
+    linear_apply(w, &expert->up, &rows, p->moe.up + first * size, size, LINEAR_SET);
     linear_share(w, (int)size, &begin, &end);
     for (size_t i = first; i < last; i++)
         ffn_activate(w, p, layer, p->moe.gate + i * size + begin, p->moe.up + i * size + begin,
@@ -212,19 +208,19 @@ static void run_shared(struct worker *w, const struct pass *p, int layer, const 
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)p->spec->moe.shared_intermediate_size;
+    struct operand rows = pass_rows(p, in, n, hidden);
     size_t begin, end;
-    linear_apply(w, &weights->shared.gate, in, hidden, n, p->moe.shared_gate, size, LINEAR_SET);
-    linear_apply(w, &weights->shared.up, in, hidden, n, p->moe.shared_up, size, LINEAR_SET);
+    linear_apply(w, &weights->shared.gate, &rows, p->moe.shared_gate, size, LINEAR_SET);
+    linear_apply(w, &weights->shared.up, &rows, p->moe.shared_up, size, LINEAR_SET);
     linear_share(w, (int)size, &begin, &end);
     for (size_t i = 0; i < n; i++)
         ffn_activate(w, p, layer, p->moe.shared_gate + i * size + begin,
                      p->moe.shared_up + i * size + begin, end - begin);
     if (p->spec->moe.shared_switch)
-        linear_apply(w, &weights->shared_switch, in, hidden, n, p->moe.shared_switch, 1,
-                     LINEAR_SET);
+        linear_apply(w, &weights->shared_switch, &rows, p->moe.shared_switch, 1, LINEAR_SET);
     worker_sync(w);
-    linear_apply(w, &weights->shared.down, p->moe.shared_up, size, n, p->moe.shared_out, hidden,
-                 LINEAR_SET);
+    rows = pass_rows(p, p->moe.shared_up, n, size);
+    linear_apply(w, &weights->shared.down, &rows, p->moe.shared_out, hidden, LINEAR_SET);
 }
 
 /* Every expert on its slots: in -> up -> out. */
@@ -234,19 +230,25 @@ static void run_experts(struct worker *w, const struct pass *p, int layer)
     const struct moe_spec *const spec = &p->spec->moe;
     const size_t hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)spec->moe_intermediate_size;
+    const size_t n_slots = (size_t)(p->n * spec->num_experts_per_tok);
+    struct operand all = pass_rows(p, p->moe.in, n_slots, hidden);
+    linear_prepare(w, spec->gate_up_interleaved ? &experts->gate_up : &experts->up, &all);
     for (int e = 0; e < spec->num_experts; e++) {
         const size_t first = (size_t)p->moe.first[e], last = (size_t)p->moe.first[e + 1];
         if (first < last && spec->gate_up_interleaved)
-            expand_interleaved(w, p, &experts[e], first, last);
+            expand_interleaved(w, p, &experts[e], &all, first, last);
         else if (first < last)
-            expand(w, p, layer, &experts[e], first, last);
+            expand(w, p, layer, &experts[e], &all, first, last);
     }
     worker_sync(w);
+    all = pass_rows(p, p->moe.up, n_slots, size);
+    linear_prepare(w, &experts->down, &all);
     for (int e = 0; e < spec->num_experts; e++) {
         const size_t first = (size_t)p->moe.first[e], last = (size_t)p->moe.first[e + 1];
+        struct operand rows = operand_part(&all, first, last - first);
         if (first < last)
-            linear_apply(w, &experts[e].down, p->moe.up + first * size, size, last - first,
-                         p->moe.out + first * hidden, hidden, LINEAR_SET);
+            linear_apply(w, &experts[e].down, &rows, p->moe.out + first * hidden, hidden,
+                         LINEAR_SET);
     }
 }
 
@@ -282,8 +284,8 @@ void moe_run(struct worker *w, const struct pass *p, int layer, const float *in,
     const struct moe_spec *const spec = &p->spec->moe;
     const size_t n_experts = (size_t)spec->num_experts, n_k = (size_t)spec->num_experts_per_tok;
     size_t begin, end;
-    linear_apply(w, &weights->router, in, (size_t)p->spec->hidden_size, (size_t)p->n, p->moe.logits,
-                 n_experts, LINEAR_SET);
+    struct operand rows = pass_rows(p, in, (size_t)p->n, (size_t)p->spec->hidden_size);
+    linear_apply(w, &weights->router, &rows, p->moe.logits, n_experts, LINEAR_SET);
     worker_sync(w);
     worker_share(w, (size_t)p->n, 1, &begin, &end);
     for (size_t i = begin; i < end; i++)

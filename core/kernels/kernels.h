@@ -12,6 +12,7 @@
  * Every slot has a class, which says how far a rung may differ from the definition:
  *   EXACT   the same bits (conversions, copies)
  *   ORDER   f32 arithmetic whose order, or whose exp() and tanh(), differs
+ *   ROUNDED the same with activations that were rounded to bf16
  *
  * What a rung promises besides, bit for bit: the result for one row of activations does not depend
  * on how many other rows, or other weights, the same call holds. So a prompt may be cut anywhere
@@ -36,6 +37,10 @@ enum { CODE_F8_E4M3, CODE_I8, CODE_U8, CODE_U4, CODE_F4_E2M1, N_CODE_TYPES };
 /* What a level's dots multiply: f32 by FMA, pairs of bf16 into f32, fours of int8 into int32. */
 enum { PEAK_F32, PEAK_BF16, PEAK_INT8, N_PEAKS };
 
+/* Codes of weights that linear_i8 multiplies as integers. U4 lie two to a byte, the lower half
+ * first. */
+enum { DOT_I8, DOT_U4, N_DOT_TYPES };
+
 /*
  * y[i, r] = (add ? y[i, r] : 0) + scale * (sum over k of x[i, k] * w(r, k) + (bias ? bias[r] : 0))
  * for i in [0, n_x) and r in [0, n_w). The kernel may be handed any window of rows r.
@@ -46,7 +51,7 @@ enum { PEAK_F32, PEAK_BF16, PEAK_INT8, N_PEAKS };
 struct linear_args {
     float *y;
     size_t y_stride;
-    const float *x;
+    const void *x; /* f32, or bf16 where the slot says so */
     size_t x_stride;
     size_t n_x;
     const void *w;
@@ -58,48 +63,50 @@ struct linear_args {
     bool add;
 };
 
-/* Elements of a KV cache. */
-enum { CACHE_F32, CACHE_F16, CACHE_I8, N_CACHE_TYPES };
+/*
+ * A row of activations in int8, as to_i8 makes it from n values: k rounded up to whole blocks, zero
+ * behind n; then a scale (float) and a sum of codes (int32_t) for each group. Blocks are the unit
+ * of the order that weights of 4 bits want: where a byte holds codes 2j (low) and 2j + 1 (high) of
+ * a block, the split order of its activations is all 2j first, then all 2j + 1.
+ */
+enum { KERNELS_I8_BLOCK = 128 };
 
-/* A block of attention is as many positions of the cache, and begins at a multiple of it. Values
- * lie in rows of whole ATTEND_LANES, so that no vector ends within one. */
-enum { ATTEND_BLOCK = 64, ATTEND_LANES = 16 };
-
-/* One query of one head on its way over the blocks that it sees, from the first to the last. It
- * begins with max -INFINITY (or the head's sink), sum 0 (or 1, the sink's share) and acc zero; what
- * attention brings is acc / sum. */
-struct attend_row {
-    const float *q; /* [k_dim] */
-    float *acc;     /* [v_dim]: the sum over positions of exp(score - max) * value */
-    float max;      /* of the scores so far */
-    float sum;      /* of exp(score - max) */
-    float slope;    /* the score falls by slope * distance (ALiBi); 0: it does not */
-    int position;   /* of the query: the last that it sees */
-    int first;      /* the first that it sees */
-};
+static inline size_t kernels_i8_codes(size_t n)
+{
+    return (n + KERNELS_I8_BLOCK - 1) / KERNELS_I8_BLOCK * KERNELS_I8_BLOCK;
+}
 
 /*
- * Takes rows over one block (online softmax, Milakov and Gimelshein 2018; Dao et al. 2022):
- *   score(j) = softcap(scale * sum over d of q[d] * k[d, j]) - slope * (row's position - j)
- *   max' = max(max, scores), p(j) = exp(score(j) - max')
- *   sum = sum * exp(max - max') + sum over j of p(j)
- *   acc[d] = acc[d] * exp(max - max') + sum over j of p(j) * v[j, d]
- * over the positions j of the block that the row sees; no other values are touched, and a row that
- * sees none stays as it is. softcap(x) is softcap * tanh(x / softcap), or x where that is 0. A
- * stored element counts times the scale of its position, where scales are given.
+ * y as in linear_args, with int8 activations and whole-numbered weights:
+ *
+ *     w(r, k) = (code(r, k) - zero(r, k / w_group)) * scale(r, k / w_group)
+ *
+ * The codes of a group of x (x_group: 32, 64 or 128, and w_group a multiple of it, or any where
+ * there is one group to a row) give a whole number, exactly; groups are added in turn, each by one
+ * f32 FMA with scale(r) * scale(x). Nothing is left to the level.
  */
-struct attend_args {
-    struct attend_row *rows; /* [n_rows], their positions not descending */
-    size_t n_rows;
-    const void *k;         /* [k_dim, ATTEND_BLOCK] */
-    const void *v;         /* [ATTEND_BLOCK, v_dim] */
-    const float *k_scales; /* [ATTEND_BLOCK] or NULL */
-    const float *v_scales; /* the same */
-    size_t k_dim;
-    size_t v_dim; /* a multiple of ATTEND_LANES */
-    int position; /* of the block's first */
+struct linear_i8_args {
+    float *y;
+    size_t y_stride;
+    const unsigned char *x; /* n_x rows of to_i8 */
+    size_t x_stride;        /* bytes */
+    size_t x_group;
+    size_t n_x;
+    size_t n_k;
+    const unsigned char *w; /* n_w rows of codes; nothing behind a row's last byte is read */
+    size_t w_stride;        /* bytes */
+    size_t n_w;
+    size_t w_group;
+    const void *scales; /* [n_w, n_k / w_group] of a WEIGHT_ type */
+    size_t scale_stride;
+    int scale_type;
+    int32_t zero;               /* of all codes, where zeros is NULL */
+    const unsigned char *zeros; /* U4: words of 4 bits for 8 rows, [(zero_row + n_w) / 8 rounded up,
+                                   n_k / w_group]; row r's is number zero_row + r */
+    size_t zero_row;
+    const float *bias; /* [n_w] or NULL */
     float scale;
-    float softcap;
+    bool add;
 };
 
 struct kernels {
@@ -108,6 +115,23 @@ struct kernels {
     /* ORDER. One per type of stored weight. */
     void (*linear_rows[N_WEIGHT_TYPES])(const struct linear_args *a);
     void (*linear_cols[N_WEIGHT_TYPES])(const struct linear_args *a);
+
+    /* ROUNDED. Weights and x in bf16, rows of x zero up to a multiple of 32 values; NULL where the
+     * level has no instruction for it. */
+    void (*linear_rows_bf16)(const struct linear_args *a);
+    void (*linear_cols_bf16)(const struct linear_args *a);
+
+    /* EXACT. One per DOT_ type. */
+    void (*linear_i8[N_DOT_TYPES])(const struct linear_i8_args *a);
+
+    /* EXACT. n f32 -> bf16, to the nearest, ties to even, NaNs stay NaNs; zero up to a multiple of
+     * 32 values. */
+    void (*to_bf16)(uint16_t *out, const float *in, size_t n);
+
+    /* EXACT. A row for linear_i8: code = in * (127 / max |in|) to the nearest whole, ties to even,
+     * scale = max |in| / 127, in groups of 32, 64 or 128; a group that is tiny (below 1e-30) is
+     * zero, one with a NaN or an infinity has the scale NaN. */
+    void (*to_i8)(unsigned char *out, const float *in, size_t n, size_t group, bool split);
 
     /* EXACT. n stored weights -> f32. */
     void (*to_f32[N_WEIGHT_TYPES])(float *out, const void *in, size_t n);
@@ -141,17 +165,17 @@ struct kernels {
      * sin are given, [n / 2] each. Su et al. 2021; Hugging Face's rotate_half. */
     void (*rope_half)(float *x, const float *cos, const float *sin, size_t n);
 
+    /* ORDER. scores[j] = scale * sum over d of q[d] * k[j * k_stride + d], j in [0, n_positions).
+     */
+    void (*attend_scores)(float *scores, const float *q, const float *k, size_t k_stride,
+                          size_t n_positions, size_t head_dim, float scale);
+
     /* ORDER. In place: exp(x - max) / sum. Where all are -inf the result is all zero. */
     void (*softmax)(float *x, size_t n);
 
-    /* EXACT. Writes n floats as elements of a cache, `stride` elements apart, and returns their
-     * scale: 1 but for I8. F16 rounds to the nearest (even) and stops at +-65504. I8 stores
-     * x * (127 / max |x|) rounded, the scale being max |x| / 127; where max |x| is below 1e-30 all
-     * is zero, where there is a NaN the scale is NaN. */
-    float (*cache_store[N_CACHE_TYPES])(void *out, size_t stride, const float *x, size_t n);
-
-    /* ORDER. One block of attention (struct attend_args); see there. */
-    void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
+    /* ORDER. out[d] = sum over j of p[j] * v[j * v_stride + d]. */
+    void (*attend_values)(float *out, const float *p, const float *v, size_t v_stride,
+                          size_t n_positions, size_t head_dim);
 
     /* For measuring, in no class: n_steps rounds of the level's best instruction on registers
      * alone, in enough independent chains to keep it busy. Gives the multiplications and additions

@@ -185,7 +185,82 @@ static inline float v_sum(vf a)
     return _mm_cvtss_f32(_mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1));
 }
 
+/* ---- whole numbers ---- */
+
+enum { DOT_V = 2, DOT_X = 4, DOT_SHIFT = 0 };
+
+static inline vi vi_set(int32_t x)
+{
+    return (vi)_mm256_set1_epi32(x);
+}
+
+static inline vi vi_load(const void *p)
+{
+    return (vi)_mm256_loadu_si256(p);
+}
+
+static inline void vi_store(void *p, vi x)
+{
+    _mm256_storeu_si256(p, (__m256i)x);
+}
+
+static inline vf vi_to_f32(vi x)
+{
+    return _mm256_cvtepi32_ps((__m256i)x);
+}
+
+static inline __m128 vf4_fma(__m128 a, __m128 b, __m128 c)
+{
+    return _mm_fmadd_ps(a, b, c);
+}
+
+/* Pairs of 16-bit sums do not overflow: 2 * 15 * 127, and 2 * 128 * 127. */
+static inline vi dot_pairs(vi acc, __m256i unsigned8, __m256i signed8)
+{
+    const __m256i pairs = _mm256_maddubs_epi16(unsigned8, signed8);
+    return (vi)_mm256_add_epi32((__m256i)acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
+
+static inline vi v_dot_u4(vi acc, vi w, vi x)
+{
+    return dot_pairs(acc, (__m256i)w, (__m256i)x);
+}
+
+/* |w| times x with the sign of w. */
+static inline vi v_dot_i8(vi acc, vi w, vi x)
+{
+    return dot_pairs(acc, _mm256_abs_epi8((__m256i)w), _mm256_sign_epi8((__m256i)x, (__m256i)w));
+}
+
+static inline vi vi_quads(vi a, vi b, vi c, vi d)
+{
+    const __m256i x = (__m256i)a, y = (__m256i)b, z = (__m256i)c, w = (__m256i)d;
+    return (vi)_mm256_hadd_epi32(_mm256_hadd_epi32(x, y), _mm256_hadd_epi32(z, w));
+}
+
+/* 16 bytes each of rows 0 and 4. */
+static inline __m256i two_rows(const unsigned char *rows, size_t stride)
+{
+    const __m128i low = _mm_loadu_si128((const void *)rows);
+    const __m128i high = _mm_loadu_si128((const void *)(rows + 4 * stride));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+static inline void vi_columns(vi *out, const unsigned char *rows, size_t stride)
+{
+    const __m256i a = two_rows(rows, stride), b = two_rows(rows + stride, stride);
+    const __m256i c = two_rows(rows + 2 * stride, stride), d = two_rows(rows + 3 * stride, stride);
+    const __m256i ab0 = _mm256_unpacklo_epi32(a, b), ab1 = _mm256_unpackhi_epi32(a, b);
+    const __m256i cd0 = _mm256_unpacklo_epi32(c, d), cd1 = _mm256_unpackhi_epi32(c, d);
+    out[0] = (vi)_mm256_unpacklo_epi64(ab0, cd0);
+    out[1] = (vi)_mm256_unpackhi_epi64(ab0, cd0);
+    out[2] = (vi)_mm256_unpacklo_epi64(ab1, cd1);
+    out[3] = (vi)_mm256_unpackhi_epi64(ab1, cd1);
+}
+
 #include "core/kernels/kernels.inc"
+
+#include "core/kernels/dots.inc"
 
 /* Fours of int8 without an instruction of their own. Each chain feeds on itself: what does not
  * change would be taken out of the loop. */
@@ -210,5 +285,6 @@ static double peak_int8(size_t n_steps)
 void kernels_avx2_fill(struct kernels *k)
 {
     fill(k);
+    fill_dots(k);
     k->peak[PEAK_INT8] = peak_int8;
 }

@@ -1,166 +1,36 @@
 /*
  * The rung for x86 with AVX-512 F, BW, DQ and VL: Intel since Skylake-SP (2017), AMD since Zen 4
- * (2022). Thirty-two registers of sixteen floats: a tile is 24 accumulators, 6 operands that stay
- * and 1 that goes by. Masked loads make the edges cheap. Owns the vocabulary of kernels.inc for
- * this width and nothing else.
+ * (2022).
  */
-#include <immintrin.h>
-#include <math.h>
-#include <string.h>
-
 #include "core/kernels/rungs.h"
+#include "core/kernels/vectors_avx512.h"
 
-enum { V_LANES = 16, ROWS_X = 6, COLS_X = 6, COLS_V = 4 };
+enum { DOT_SHIFT = 0 };
 
-typedef __m512 vf;
-typedef int32_t vi __attribute__((vector_size(64)));
-
-static inline vf v_set(float x)
+/* Pairs of 16-bit sums do not overflow: 2 * 15 * 128, and 2 * 127 * 128. */
+static inline vi dot_pairs(vi acc, __m512i unsigned8, __m512i signed8)
 {
-    return _mm512_set1_ps(x);
+    const __m512i pairs = _mm512_maddubs_epi16(unsigned8, signed8);
+    return (vi)_mm512_add_epi32((__m512i)acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
 
-static inline __mmask16 first_lanes(size_t n)
+static inline vi v_dot_u4(vi acc, vi w, vi x)
 {
-    return (__mmask16)((1u << n) - 1);
+    return dot_pairs(acc, (__m512i)w, (__m512i)x);
 }
 
-/* bf16 is the upper half of an f32. */
-static inline vf bf16_to_f32(__m256i h)
+/* |w| times x with the sign of w. */
+static inline vi v_dot_i8(vi acc, vi w, vi x)
 {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
-}
-
-static inline vf v_load(const void *p)
-{
-    return _mm512_loadu_ps(p);
-}
-
-static inline vf v_load_f16(const void *p)
-{
-    return _mm512_cvtph_ps(_mm256_loadu_si256(p));
-}
-
-static inline vf v_load_bf16(const void *p)
-{
-    return bf16_to_f32(_mm256_loadu_si256(p));
-}
-
-static inline vf v_load_part(const void *p, size_t n)
-{
-    return _mm512_maskz_loadu_ps(first_lanes(n), p);
-}
-
-static inline vf v_load_f16_part(const void *p, size_t n)
-{
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first_lanes(n), p));
-}
-
-static inline vf v_load_bf16_part(const void *p, size_t n)
-{
-    return bf16_to_f32(_mm256_maskz_loadu_epi16(first_lanes(n), p));
-}
-
-static inline void v_store(float *p, vf x)
-{
-    _mm512_storeu_ps(p, x);
-}
-
-static inline void v_store_part(float *p, vf x, size_t n)
-{
-    _mm512_mask_storeu_ps(p, first_lanes(n), x);
-}
-
-static inline vi v_load_u8(const void *p)
-{
-    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128(p));
-}
-
-static inline vi v_load_i8(const void *p)
-{
-    return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128(p));
-}
-
-/* The first word in 8 lanes, the second in the others. */
-static inline vi v_load_u4(const void *p)
-{
-    const __m512i word = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-    const __m512i shift =
-        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
-    const __m512i two = _mm512_castsi128_si512(_mm_loadl_epi64(p));
-    return (vi)_mm512_srlv_epi32(_mm512_permutexvar_epi32(word, two), shift) & 15;
-}
-
-static inline vf v_pick8(const float *table, vi i)
-{
-    const __m512 twice = _mm512_broadcast_f32x8(_mm256_loadu_ps(table));
-    return _mm512_permutexvar_ps((__m512i)i, twice);
-}
-
-static inline vf v_first(vf a, size_t n, vf b)
-{
-    return _mm512_mask_blend_ps(first_lanes(n), b, a);
-}
-
-static inline vf v_negative(vf s, vf a, vf b)
-{
-    return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(s)), b, a);
-}
-
-static inline vf v_fma(vf a, vf b, vf c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-}
-
-static inline vf v_min(vf a, vf b)
-{
-    return _mm512_min_ps(a, b);
-}
-
-static inline vf v_max(vf a, vf b)
-{
-    return _mm512_max_ps(a, b);
-}
-
-static inline vf v_sqrt(vf x)
-{
-    return _mm512_sqrt_ps(x);
-}
-
-static inline vf v_round(vf x)
-{
-    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
-
-static inline vf v_scale(vf x, vf n)
-{
-    return _mm512_scalef_ps(x, n);
-}
-
-static inline __m256 fold(vf a)
-{
-    return _mm512_castps512_ps256(a) + _mm512_extractf32x8_ps(a, 1);
-}
-
-static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
-{
-    const __m256 ab = _mm256_hadd_ps(fold(a), fold(b));
-    const __m256 cd = _mm256_hadd_ps(fold(c), fold(d));
-    const __m256 four = _mm256_hadd_ps(ab, cd);
-    const __m128 sum = _mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1);
-    _mm_storeu_ps(sums, _mm_loadu_ps(sums) + sum);
-}
-
-/* In the order of v_sum4. */
-static inline float v_sum(vf a)
-{
-    const __m256 eight = fold(a);
-    const __m256 two = _mm256_hadd_ps(eight, eight);
-    const __m256 four = _mm256_hadd_ps(two, two);
-    return _mm_cvtss_f32(_mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1));
+    const __mmask64 negative = _mm512_movepi8_mask((__m512i)w);
+    const __m512i turned =
+        _mm512_mask_sub_epi8((__m512i)x, negative, _mm512_setzero_si512(), (__m512i)x);
+    return dot_pairs(acc, _mm512_abs_epi8((__m512i)w), turned);
 }
 
 #include "core/kernels/kernels.inc"
+
+#include "core/kernels/dots.inc"
 
 /* Fours of int8 without an instruction of their own. Each chain feeds on itself: what does not
  * change would be taken out of the loop. */
@@ -185,5 +55,6 @@ static double peak_int8(size_t n_steps)
 void kernels_avx512_fill(struct kernels *k)
 {
     fill(k);
+    fill_dots(k);
     k->peak[PEAK_INT8] = peak_int8;
 }

@@ -4,7 +4,6 @@
  * measured against these functions, so nothing here is clever, and nothing may be contracted
  * (-ffp-contract=off).
  */
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +54,7 @@ static inline void linear(const struct linear_args *a, int type, size_t r_step, 
         for (size_t r = 0; r < a->n_w; r++) {
             double sum = 0;
             for (size_t k = 0; k < a->n_k; k++)
-                sum += (double)a->x[i * a->x_stride + k] *
+                sum += (double)((const float *)a->x)[i * a->x_stride + k] *
                        (double)weight_at(type, a->w, r * r_step + k * k_step);
             const double bias = a->bias ? (double)a->bias[r] : 0;
             float *y = &a->y[i * a->y_stride + r];
@@ -92,6 +91,116 @@ static void linear_cols_f16(const struct linear_args *a)
 static void linear_cols_bf16(const struct linear_args *a)
 {
     linear(a, WEIGHT_BF16, 1, a->w_stride);
+}
+
+/* ---- whole-numbered products ---- */
+
+static uint16_t f32_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 64); /* a quiet NaN */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static void to_bf16(uint16_t *out, const float *in, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        out[k] = f32_to_bf16(in[k]);
+    for (size_t k = n; k % 32 != 0; k++)
+        out[k] = 0;
+}
+
+/* Codes of up to 128 values, of which each group has a scale and a sum. */
+static void i8_block(int8_t *codes, float *scales, int32_t *sums, const float *in, size_t n,
+                     size_t group)
+{
+    for (size_t k = 0; k < n; k++) {
+        const size_t begin = k / group * group, end = begin + group < n ? begin + group : n;
+        float max = 0;
+        for (size_t j = begin; j < end; j++)
+            max = fmaxf(max, fabsf(in[j]));
+        for (size_t j = begin; j < end; j++)
+            max = isfinite(in[j]) ? max : NAN;
+        codes[k] = (int8_t)(max >= 1e-30f ? rintf(in[k] * (127 / max)) : 0);
+        scales[k / group] = max < 1e-30f ? 0 : max / 127;
+        sums[k / group] = codes[k] + (k == begin ? 0 : sums[k / group]);
+    }
+}
+
+static void to_i8(unsigned char *out, const float *in, size_t n, size_t group, bool split)
+{
+    const size_t block = KERNELS_I8_BLOCK, n_groups = (n + group - 1) / group;
+    float *const scales = (float *)(void *)(out + kernels_i8_codes(n));
+    int32_t *const sums = (int32_t *)(void *)(scales + n_groups);
+    for (size_t k = 0; k < n; k += block) {
+        int8_t codes[KERNELS_I8_BLOCK] = {0};
+        i8_block(codes, scales + k / group, sums + k / group, in + k, n - k < block ? n - k : block,
+                 group);
+        for (size_t j = 0; j < block; j++)
+            out[k + (split ? j / 2 + j % 2 * (block / 2) : j)] = (unsigned char)codes[j];
+    }
+}
+
+static int32_t zero_of(const struct linear_i8_args *a, size_t r, size_t g)
+{
+    if (!a->zeros)
+        return a->zero;
+    const size_t row = a->zero_row + r, n_groups = (a->n_k - 1) / a->w_group + 1;
+    uint32_t word;
+    memcpy(&word, a->zeros + 4 * (row / 8 * n_groups + g), sizeof word);
+    return (int32_t)(word >> row % 8 * 4 & 15);
+}
+
+/* What code k of row r means, and what row i of x has there. */
+static int32_t w_code(const struct linear_i8_args *a, int type, size_t r, size_t k)
+{
+    const unsigned char *const row = a->w + r * a->w_stride;
+    return type == DOT_I8 ? (int8_t)row[k] : row[k / 2] >> k % 2 * 4 & 15;
+}
+
+static int32_t x_code(const struct linear_i8_args *a, int type, size_t i, size_t k)
+{
+    const size_t block = KERNELS_I8_BLOCK, j = k % block;
+    const size_t at = type == DOT_I8 ? k : k - j + j / 2 + j % 2 * (block / 2);
+    return (int8_t)a->x[i * a->x_stride + at];
+}
+
+static float linear_i8_one(const struct linear_i8_args *a, int type, size_t i, size_t r)
+{
+    const float *const x_scales =
+        (const float *)(const void *)(a->x + i * a->x_stride + kernels_i8_codes(a->n_k));
+    float sum = 0;
+    for (size_t k = 0; k < a->n_k; k += a->x_group) {
+        const size_t g = k / a->w_group;
+        int32_t whole = 0;
+        for (size_t j = k; j < k + a->x_group && j < a->n_k; j++)
+            whole += (w_code(a, type, r, j) - zero_of(a, r, g)) * x_code(a, type, i, j);
+        const float scale = weight_at(a->scale_type, a->scales, r * a->scale_stride + g);
+        sum = fmaf((float)whole, scale * x_scales[k / a->x_group], sum);
+    }
+    return sum;
+}
+
+static void linear_i8(const struct linear_i8_args *a, int type)
+{
+    for (size_t i = 0; i < a->n_x; i++)
+        for (size_t r = 0; r < a->n_w; r++) {
+            const float sum = linear_i8_one(a, type, i, r) + (a->bias ? a->bias[r] : 0);
+            float *const y = &a->y[i * a->y_stride + r];
+            *y = (a->add ? *y : 0) + a->scale * sum;
+        }
+}
+
+static void linear_i8_i8(const struct linear_i8_args *a)
+{
+    linear_i8(a, DOT_I8);
+}
+
+static void linear_i8_u4(const struct linear_i8_args *a)
+{
+    linear_i8(a, DOT_U4);
 }
 
 /* As bytes: a copy through a float variable need not keep a signalling NaN. */
@@ -246,6 +355,17 @@ static void rope_half(float *x, const float *cos, const float *sin, size_t n)
     }
 }
 
+static void attend_scores(float *scores, const float *q, const float *k, size_t k_stride,
+                          size_t n_positions, size_t head_dim, float scale)
+{
+    for (size_t j = 0; j < n_positions; j++) {
+        double sum = 0;
+        for (size_t d = 0; d < head_dim; d++)
+            sum += (double)q[d] * (double)k[j * k_stride + d];
+        scores[j] = (float)((double)scale * sum);
+    }
+}
+
 /* Where all are -inf the maximum cannot be taken off (-inf - -inf is NaN): zero is, and the sum of
  * zero says that there is nothing to divide. A NaN still reaches every element. */
 static void softmax(float *x, size_t n)
@@ -262,124 +382,16 @@ static void softmax(float *x, size_t n)
         x[i] = (float)(exp((double)x[i] - shift) * inverse);
 }
 
-/* ---- the cache, and attention over it ---- */
-
-static uint32_t to_bits(float f)
+static void attend_values(float *out, const float *p, const float *v, size_t v_stride,
+                          size_t n_positions, size_t head_dim)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
-}
-
-/* To the nearest, ties to even, stopping at the largest finite one. */
-static uint16_t f32_to_f16(float f)
-{
-    const uint16_t sign = (uint16_t)(to_bits(f) >> 16 & 0x8000);
-    const double size = fabs((double)f);
-    int exponent;
-    if (isnan(f))
-        return sign | 0x7e00;
-    if (size >= 65504)
-        return sign | 0x7bff;
-    if (size < 0x1p-14)
-        return (uint16_t)(sign | (int)nearbyint(size * 0x1p24));
-    const double mantissa = nearbyint(frexp(size, &exponent) * 2048); /* 1024 .. 2048 */
-    return (uint16_t)(sign | (((exponent + 14) << 10) + (int)mantissa - 1024));
-}
-
-static float cache_store_f32(void *out, size_t stride, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        memcpy((float *)out + i * stride, x + i, sizeof *x);
-    return 1;
-}
-
-static float cache_store_f16(void *out, size_t stride, const float *x, size_t n)
-{
-    uint16_t *const halves = out;
-    for (size_t i = 0; i < n; i++)
-        halves[i * stride] = f32_to_f16(x[i]);
-    return 1;
-}
-
-static float cache_store_i8(void *out, size_t stride, const float *x, size_t n)
-{
-    int8_t *const codes = out;
-    float max = 0;
-    bool nan = false;
-    for (size_t i = 0; i < n; i++) {
-        max = fmaxf(max, fminf(fabsf(x[i]), FLT_MAX));
-        nan = nan || isnan(x[i]);
+    for (size_t d = 0; d < head_dim; d++) {
+        double sum = 0;
+        for (size_t j = 0; j < n_positions; j++)
+            sum += (double)p[j] * (double)v[j * v_stride + d];
+        out[d] = (float)sum;
     }
-    const bool zero = nan || max < 1e-30f;
-    for (size_t i = 0; i < n; i++)
-        codes[i * stride] =
-            zero ? 0 : (int8_t)rintf(fminf(fmaxf(x[i], -FLT_MAX), FLT_MAX) * (127 / max));
-    return nan ? NAN : zero ? 0 : max / 127;
 }
-
-static inline double cache_at(int type, const void *cache, size_t i)
-{
-    return type == CACHE_I8
-               ? ((const int8_t *)cache)[i]
-               : (double)weight_at(type == CACHE_F16 ? WEIGHT_F16 : WEIGHT_F32, cache, i);
-}
-
-/* The score of position j of the block. */
-static inline float attend_score(const struct attend_args *a, int type,
-                                 const struct attend_row *row, size_t j)
-{
-    double sum = 0;
-    for (size_t d = 0; d < a->k_dim; d++)
-        sum += (double)row->q[d] * cache_at(type, a->k, d * ATTEND_BLOCK + j);
-    sum *= (double)a->scale * (a->k_scales ? (double)a->k_scales[j] : 1);
-    if (a->softcap > 0)
-        sum = (double)a->softcap * tanh(sum / (double)a->softcap);
-    return (float)(sum - (double)row->slope * (row->position - a->position - (int)j));
-}
-
-static inline void attend_row(const struct attend_args *a, int type, struct attend_row *row)
-{
-    float p[ATTEND_BLOCK], max = row->max;
-    const int begin = row->first > a->position ? row->first - a->position : 0;
-    const int behind = row->position - a->position + 1;
-    const int end = behind < ATTEND_BLOCK ? behind : ATTEND_BLOCK;
-    if (begin >= end)
-        return;
-    for (int j = begin; j < end; j++) {
-        p[j] = attend_score(a, type, row, (size_t)j);
-        max = p[j] > max ? p[j] : max;
-    }
-    const double shift = max == -INFINITY ? 0 : (double)max;
-    const double factor = exp((double)row->max - shift);
-    double sum = (double)row->sum * factor;
-    for (int j = begin; j < end; j++) {
-        const double e = exp((double)p[j] - shift);
-        sum += e;
-        p[j] = (float)(e * (a->v_scales ? (double)a->v_scales[j] : 1));
-    }
-    for (size_t d = 0; d < a->v_dim; d++) {
-        double acc = (double)row->acc[d] * factor;
-        for (int j = begin; j < end; j++)
-            acc += (double)p[j] * cache_at(type, a->v, (size_t)j * a->v_dim + d);
-        row->acc[d] = (float)acc;
-    }
-    row->max = max;
-    row->sum = (float)sum;
-}
-
-#define ATTEND(suffix, type)                                                                       \
-    static void attend_##suffix(const struct attend_args *a)                                       \
-    {                                                                                              \
-        for (size_t i = 0; i < a->n_rows; i++)                                                     \
-            attend_row(a, type, &a->rows[i]);                                                      \
-    }
-
-ATTEND(f32, CACHE_F32)
-ATTEND(f16, CACHE_F16)
-ATTEND(i8, CACHE_I8)
-
-/* ---- for measuring ---- */
 
 static double peak_f32(size_t n_steps)
 {
@@ -419,6 +431,9 @@ void kernels_scalar_fill(struct kernels *k)
         .linear_cols = {[WEIGHT_F32] = linear_cols_f32,
                         [WEIGHT_F16] = linear_cols_f16,
                         [WEIGHT_BF16] = linear_cols_bf16},
+        .linear_i8 = {[DOT_I8] = linear_i8_i8, [DOT_U4] = linear_i8_u4},
+        .to_bf16 = to_bf16,
+        .to_i8 = to_i8,
         .to_f32 = {[WEIGHT_F32] = f32_to_f32,
                    [WEIGHT_F16] = f16_to_f32_array,
                    [WEIGHT_BF16] = bf16_to_f32_array},
@@ -436,11 +451,9 @@ void kernels_scalar_fill(struct kernels *k)
         .mul = mul,
         .add = add,
         .rope_half = rope_half,
+        .attend_scores = attend_scores,
         .softmax = softmax,
-        .cache_store = {[CACHE_F32] = cache_store_f32,
-                        [CACHE_F16] = cache_store_f16,
-                        [CACHE_I8] = cache_store_i8},
-        .attend = {[CACHE_F32] = attend_f32, [CACHE_F16] = attend_f16, [CACHE_I8] = attend_i8},
+        .attend_values = attend_values,
         .peak = {[PEAK_F32] = peak_f32},
         .read_all = read_all,
     };

@@ -402,7 +402,8 @@ struct product {
 static void task(struct worker *w, void *context)
 {
     const struct product *p = context;
-    linear_apply(w, p->l, p->x, p->x_stride, p->n, p->y, (size_t)p->l->n_out, p->store);
+    struct operand x = operand_rows(p->x, p->x_stride, p->n, (size_t)p->l->n_in, NULL);
+    linear_apply(w, p->l, &x, p->y, (size_t)p->l->n_out, p->store);
 }
 
 static struct linear linear_of(const struct matrix *m, const float *bias)

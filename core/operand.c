@@ -1,0 +1,92 @@
+/*
+ * Few rows are made by every worker for itself, which is cheaper than waiting; many are shared out.
+ */
+#include "core/operand.h"
+
+#include "core/kernels/kernels.h"
+
+enum {
+    FEW_ROWS = 4, /* made by everybody */
+    LINE = 64     /* bytes of a cache line */
+};
+
+/* int8 with the smallest groups takes less than bf16. */
+static bool room_row_bytes(size_t n_k, size_t *bytes)
+{
+    if (!checked_add(n_k, KERNELS_I8_BLOCK, bytes) || !checked_mul(*bytes, 2, bytes))
+        return false;
+    *bytes = *bytes / LINE * LINE;
+    return true;
+}
+
+bool operand_room_bytes(size_t n_rows, size_t n_k, int n_workers, size_t *bytes)
+{
+    size_t row, n;
+    return room_row_bytes(n_k, &row) && checked_add(n_rows, (size_t)n_workers * FEW_ROWS, &n) &&
+           checked_mul(n, row, bytes);
+}
+
+struct operand_room operand_room(void *base, size_t n_rows, size_t n_k)
+{
+    struct operand_room room = {.base = base, .n_rows = n_rows};
+    if (!room_row_bytes(n_k, &room.row_bytes))
+        room.base = NULL;
+    return room;
+}
+
+struct operand operand_rows(const float *x, size_t x_stride, size_t n, size_t n_k,
+                            const struct operand_room *room)
+{
+    return (struct operand){
+        .x = x, .x_stride = x_stride, .n = n, .n_k = n_k, .room = room && room->base ? room : NULL};
+}
+
+struct operand operand_part(const struct operand *o, size_t first, size_t n)
+{
+    struct operand part = *o;
+    part.x += first * o->x_stride;
+    part.n = n;
+    part.is_part = true;
+    if (o->form != OPERAND_F32)
+        part.made += first * o->room->row_bytes;
+    return part;
+}
+
+static void make_row(const struct kernels *kernels, const struct operand *o, size_t i,
+                     unsigned char *to)
+{
+    const float *const x = o->x + i * o->x_stride;
+    if (o->form == OPERAND_BF16)
+        kernels->to_bf16((uint16_t *)(void *)to, x, o->n_k);
+    else
+        kernels->to_i8(to, x, o->n_k, o->group, o->form == OPERAND_I8_SPLIT);
+}
+
+bool operand_make(struct worker *w, struct operand *o, enum operand_form form, size_t group)
+{
+    const struct operand_room *const room = o->room;
+    if (o->form == form && o->group == group)
+        return true;
+    if (!room || o->is_part || 2 * (o->n_k + KERNELS_I8_BLOCK) / LINE * LINE > room->row_bytes)
+        return false;
+    const bool own = o->n <= FEW_ROWS;
+    size_t begin = 0, end = o->n, first = 0;
+    if (own) {
+        first = room->n_rows + (size_t)w->index * FEW_ROWS;
+    } else {
+        if (o->n > room->n_rows)
+            return false;
+        if (o->form != OPERAND_F32)
+            worker_sync(w); /* others may still read the form before */
+        worker_share(w, o->n, 1, &begin, &end);
+    }
+    unsigned char *const rows = room->base + first * room->row_bytes;
+    o->form = form;
+    o->group = group;
+    o->made = rows;
+    for (size_t i = begin; i < end; i++)
+        make_row(w->kernels, o, i, rows + i * room->row_bytes);
+    if (!own)
+        worker_sync(w);
+    return true;
+}

@@ -1,0 +1,351 @@
+/*
+ * Checks of the slots whose operands are rounded: to_bf16, to_i8 and linear_i8. Part of
+ * check_kernels.c, which has the vocabulary. What is EXACT must equal the definition bit for bit;
+ * the definition is held against doubles, from the formulas in kernels.h.
+ */
+typedef void to_bf16_fn(uint16_t *out, const float *in, size_t n);
+typedef void to_i8_fn(unsigned char *out, const float *in, size_t n, size_t group, bool split);
+typedef void linear_i8_fn(const struct linear_i8_args *a);
+
+static void check_to_bf16(const struct slot *slot, const struct kernels *k)
+{
+    to_bf16_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(3000), n_padded = (n + 31) / 32 * 32;
+        float *in = area_floats(0, n);
+        uint16_t *out = area_place(1, n_padded * sizeof *out, sizeof *out);
+        uint16_t *expected = area_place(2, n_padded * sizeof *out, sizeof *out);
+        random_arguments(in, n);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu", k->level, slot->name, n);
+        f(out, in, n);
+        truth(expected, in, n);
+        for (size_t i = 0; i < n_padded; i++)
+            if (out[i] != expected[i])
+                fail_msg("[%zu] is 0x%04x, not 0x%04x: %s, seed %lu", i, out[i], expected[i],
+                         parameters, seed);
+        areas_check();
+    }
+}
+
+/* The definition is that of f32 activations which happen to be bf16. Instructions for bf16 take and
+ * give zero for subnormal numbers. */
+static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
+{
+    linear_fn *f;
+    slot_get(slot, k, &f);
+    for (int c = 0; c < N_CASES; c++) {
+        struct linear_args a = linear_random_shape(slot->cols);
+        const size_t n_w = linear_n_weights(&a, slot->cols), padded = (a.n_k + 31) / 32 * 32;
+        const size_t n_y = rows_floats(a.n_x, a.y_stride, a.n_w), stride = padded + random_below(3);
+        uint16_t *x = area_place(0, a.n_x * stride * sizeof *x, sizeof *x);
+        float *x_f32 = malloc(a.n_x * a.x_stride * sizeof *x_f32 + 1), *y = area_floats(1, n_y);
+        unsigned char *w = area_place(3, n_w * sizeof(uint16_t), 1);
+        float *bias = area_floats(2, a.n_w), *y0 = malloc(n_y * sizeof *y0 + 1);
+        random_weights(w, n_w, WEIGHT_BF16, PLAIN);
+        random_floats(bias, a.n_w, PLAIN);
+        random_floats(y0, n_y, PLAIN);
+        for (size_t i = 0; i < a.n_x; i++) {
+            random_floats(x_f32 + i * a.x_stride, a.n_k, PLAIN);
+            scalar->to_bf16(x + i * stride, x_f32 + i * a.x_stride, a.n_k);
+            scalar->to_f32[WEIGHT_BF16](x_f32 + i * a.x_stride, x + i * stride, a.n_k);
+        }
+        memcpy(y, y0, n_y * sizeof *y);
+        a.y = y;
+        a.w = w;
+        a.bias = random_below(2) ? bias : NULL;
+        a.x = x_f32;
+        struct linear_args b = a;
+        b.x = x;
+        b.x_stride = stride;
+        snprintf(parameters, sizeof parameters, "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu",
+                 k->level, slot->name, a.n_x, a.n_w, a.n_k, a.w_stride);
+        f(&b);
+        linear_compare(&(struct slot){.offset = slot->cols
+                                                    ? offsetof(struct kernels, linear_cols[2])
+                                                    : offsetof(struct kernels, linear_rows[2]),
+                                      .type = WEIGHT_BF16,
+                                      .cols = slot->cols},
+                       &a, y0);
+        if (a.n_x && a.n_w) {
+            const size_t i = random_below(a.n_x), r = random_below(a.n_w);
+            struct linear_args one = b;
+            one.n_x = 1;
+            one.n_w = 1 + random_below(a.n_w - r);
+            one.x = x + i * stride;
+            one.w = w + r * (slot->cols ? 1 : a.w_stride) * sizeof(uint16_t);
+            one.bias = a.bias ? a.bias + r : NULL;
+            one.y = area_floats(4, one.n_w);
+            memcpy(one.y, y0 + i * a.y_stride + r, one.n_w * sizeof *y);
+            f(&one);
+            expect_same(one.y, y + i * a.y_stride + r, one.n_w, "rows cut differently");
+        }
+        areas_check();
+        free(x_f32);
+        free(y0);
+    }
+}
+
+static size_t i8_row_bytes(size_t n, size_t group)
+{
+    return kernels_i8_codes(n) + (n + group - 1) / group * (sizeof(float) + sizeof(int32_t));
+}
+
+/* The definition itself: no code is more than half a step from its value, sums are sums. */
+static void expect_i8_row(const unsigned char *row, const float *in, size_t n, size_t group,
+                          bool split)
+{
+    const size_t n_groups = (n + group - 1) / group, half = KERNELS_I8_BLOCK / 2;
+    const float *scales = (const float *)(const void *)(row + kernels_i8_codes(n));
+    const int32_t *sums = (const int32_t *)(const void *)(scales + n_groups);
+    for (size_t g = 0; g < n_groups; g++) {
+        int32_t sum = 0;
+        bool finite = true;
+        for (size_t k = g * group; k < n && k < (g + 1) * group; k++) {
+            const size_t j = k % KERNELS_I8_BLOCK;
+            const size_t at = split ? k - j + j / 2 + j % 2 * half : k;
+            const int32_t code = (int8_t)row[at];
+            finite = finite && isfinite(in[k]);
+            sum += code;
+            if (isfinite(scales[g]) &&
+                fabs((double)in[k] - code * (double)scales[g]) > 0.5001 * (double)scales[g] + 1e-30)
+                fail_msg("[%zu] %g is %d of %g: %s, seed %lu", k, (double)in[k], code,
+                         (double)scales[g], parameters, seed);
+        }
+        assert_int_equal(sums[g], sum);
+        assert_true(finite ? isfinite(scales[g]) : isnan(scales[g]));
+    }
+}
+
+static void check_to_i8(const struct slot *slot, const struct kernels *k)
+{
+    to_i8_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 2 * N_CASES; c++) {
+        const size_t n = 1 + random_size(2000), group = (size_t)32 << random_below(3);
+        const bool split = random_below(2);
+        float *in = area_floats(0, n);
+        unsigned char *out = area_place(1, i8_row_bytes(n, group), sizeof(float));
+        unsigned char *expected = area_place(2, i8_row_bytes(n, group), sizeof(float));
+        random_floats(in, n, random_below(N_KINDS));
+        snprintf(parameters, sizeof parameters, "%s %s n %zu group %zu%s", k->level, slot->name, n,
+                 group, split ? " split" : "");
+        f(out, in, n, group, split);
+        truth(expected, in, n, group, split);
+        expect_i8_row(expected, in, n, group, split);
+        for (size_t i = 0; i < kernels_i8_codes(n); i++)
+            assert_int_equal(out[i], expected[i]);
+        expect_same((const float *)(const void *)(out + kernels_i8_codes(n)),
+                    (const float *)(const void *)(expected + kernels_i8_codes(n)),
+                    (n + group - 1) / group, "scales");
+        areas_check();
+    }
+}
+
+/* A shape that the areas hold, and its operands; y0 is what y holds before. */
+static struct linear_i8_args i8_random(int type, float *y0)
+{
+    struct linear_i8_args a = {.n_x = 1 + random_size(40), .n_w = random_size(200), .scale = 1};
+    a.x_group = (size_t)32 << random_below(3);
+    a.n_k = random_below(2) ? a.x_group * (1 + random_below(12)) : 1 + random_size(1500);
+    const bool whole = a.n_k % a.x_group != 0 || random_below(3) == 0;
+    a.w_group = whole                                                  ? a.n_k
+                : a.n_k % (2 * a.x_group) == 0 && random_below(3) == 0 ? 2 * a.x_group
+                                                                       : a.x_group;
+    const size_t n_groups = a.n_k / a.w_group, row = type == DOT_I8 ? a.n_k : (a.n_k + 1) / 2;
+    a.w_stride = row + random_below(4);
+    a.y_stride = a.n_w + random_below(4);
+    a.x_stride = i8_row_bytes(a.n_k, a.x_group) + 4 * random_below(4);
+    a.scale_type = (int)random_below(N_WEIGHT_TYPES);
+    a.scale_stride = random_below(4) ? n_groups : 0;
+    a.add = random_below(2);
+    a.scale = random_below(3) ? 1 : random_unit() * 4;
+    a.zero = type == DOT_I8 ? 0 : 8;
+    a.zero_row = random_below(17);
+
+    const size_t n_w = a.n_w ? (a.n_w - 1) * a.w_stride + row : 0;
+    const size_t n_scales = a.n_w ? (a.n_w - 1) * a.scale_stride + n_groups : 0;
+    const size_t n_zeros = (a.zero_row + a.n_w + 7) / 8 * n_groups;
+    unsigned char *x = area_place(0, (a.n_x - 1) * a.x_stride + i8_row_bytes(a.n_k, a.x_group), 4);
+    unsigned char *w = area_place(1, n_w, 1);
+    unsigned char *scales = area_place(2, n_scales * weight_size(a.scale_type), 1);
+    unsigned char *zeros = area_place(3, n_zeros * 4, 1);
+    float *in = malloc(a.n_k * sizeof *in);
+    for (size_t i = 0; i < a.n_x; i++) {
+        random_floats(in, a.n_k, PLAIN);
+        scalar->to_i8(x + i * a.x_stride, in, a.n_k, a.x_group, type == DOT_U4);
+    }
+    free(in);
+    for (size_t i = 0; i < n_w; i++)
+        w[i] = (unsigned char)random_bits();
+    for (size_t i = 0; i < 4 * n_zeros; i++)
+        zeros[i] = (unsigned char)random_bits();
+    random_weights(scales, n_scales, a.scale_type, PLAIN);
+    random_floats(y0, a.n_x * a.y_stride, PLAIN);
+    a.x = x;
+    a.w = w;
+    a.scales = scales;
+    a.zeros = type == DOT_U4 && random_below(2) ? zeros : NULL;
+    return a;
+}
+
+/* Row i of x against a window of rows of w. */
+static void i8_again(linear_i8_fn *f, const struct linear_i8_args *a, const float *y0)
+{
+    const size_t i = random_below(a->n_x), r = random_below(a->n_w);
+    struct linear_i8_args b = *a;
+    b.n_x = 1;
+    b.n_w = 1 + random_below(a->n_w - r);
+    b.x += i * a->x_stride;
+    b.w += r * a->w_stride;
+    b.scales = (const char *)a->scales + r * a->scale_stride * weight_size(a->scale_type);
+    b.zero_row += r;
+    b.bias = a->bias ? a->bias + r : NULL;
+    b.y = malloc(b.n_w * sizeof *b.y);
+    memcpy(b.y, y0 + i * a->y_stride + r, b.n_w * sizeof *b.y);
+    f(&b);
+    expect_same(b.y, a->y + i * a->y_stride + r, b.n_w, "rows cut differently");
+    free(b.y);
+}
+
+/* One output in double, from the formula. */
+static void i8_expect_formula(const struct linear_i8_args *a, int type, const float *y,
+                              const float *y0)
+{
+    const size_t i = random_below(a->n_x), r = random_below(a->n_w);
+    const size_t n_groups = a->n_k / a->w_group, half = KERNELS_I8_BLOCK / 2;
+    const unsigned char *x = a->x + i * a->x_stride, *w = a->w + r * a->w_stride;
+    const float *x_scales = (const float *)(const void *)(x + kernels_i8_codes(a->n_k));
+    double sum = 0, size = 0;
+    for (size_t k = 0; k < a->n_k; k++) {
+        const size_t j = k % KERNELS_I8_BLOCK, g = k / a->w_group, row = a->zero_row + r;
+        const size_t at = type == DOT_U4 ? k - j + j / 2 + j % 2 * half : k;
+        const int code = type == DOT_I8 ? (int8_t)w[k] : (k % 2 ? w[k / 2] >> 4 : w[k / 2] & 15);
+        int zero = a->zero;
+        if (a->zeros) {
+            const unsigned char byte = a->zeros[4 * (row / 8 * n_groups + g) + row % 8 / 2];
+            zero = row % 2 ? byte >> 4 : byte & 15;
+        }
+        float scale;
+        scalar->to_f32[a->scale_type](
+            &scale,
+            (const char *)a->scales + (r * a->scale_stride + g) * weight_size(a->scale_type), 1);
+        const double term =
+            (double)scale * (code - zero) * (double)x_scales[k / a->x_group] * (int8_t)x[at];
+        sum += term;
+        size += fabs(term);
+    }
+    const double bias = a->bias ? (double)a->bias[r] : 0, scale = (double)a->scale;
+    const double old = a->add ? (double)y0[i * a->y_stride + r] : 0;
+    expect_close(y[i * a->y_stride + r], (float)(old + scale * (sum + bias)),
+                 sum_tolerance(a->n_k, fabs(scale) * size) +
+                     8 * ulp * (fabs(old) + fabs(scale * (sum + bias)) + fabs(scale * bias)),
+                 r);
+}
+
+static void check_linear_i8(const struct slot *slot, const struct kernels *k)
+{
+    enum { MAX_Y = 72 * 204 };
+    static float y0[MAX_Y], bias[204], expected[MAX_Y];
+    linear_i8_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < N_CASES; c++) {
+        struct linear_i8_args a = i8_random(slot->type, y0);
+        const size_t n_y = a.n_w ? (a.n_x - 1) * a.y_stride + a.n_w : 0;
+        float *y = area_floats(4, n_y);
+        random_floats(bias, a.n_w, PLAIN);
+        a.bias = random_below(2) ? bias : NULL;
+        snprintf(parameters, sizeof parameters,
+                 "%s %s n_x %zu n_w %zu n_k %zu groups %zu %zu scales %d%s%s", k->level, slot->name,
+                 a.n_x, a.n_w, a.n_k, a.x_group, a.w_group, a.scale_type, a.zeros ? " zeros" : "",
+                 a.add ? " add" : "");
+        memcpy(y, y0, n_y * sizeof *y);
+        memcpy(expected, y0, n_y * sizeof *y);
+        a.y = expected;
+        truth(&a);
+        a.y = y;
+        f(&a);
+        expect_same(y, expected, n_y, "differs from the definition");
+        if (a.n_w) {
+            i8_expect_formula(&a, slot->type, y, y0);
+            i8_again(f, &a, y0);
+        }
+        areas_check();
+    }
+}
+
+/* ---- speed ---- */
+
+/* Small x is as good as any: rows of zeros take as long. */
+static void speed_linear_bf16(const struct slot *slot, const struct bench *b)
+{
+    linear_fn *f;
+    struct bench own = *b;
+    slot_get(slot, b->k, &f);
+    if (!f)
+        return;
+    own.flops = b->k->peak[PEAK_BF16] ? bench_peak(b->k->peak[PEAK_BF16]) : 0;
+    bench_linear(&own, f, slot->cols, WEIGHT_BF16);
+}
+
+static void speed_to_bf16(const struct slot *slot, const struct bench *b)
+{
+    to_bf16_fn *f;
+    double seconds;
+    slot_get(slot, b->k, &f);
+    BENCH_BEST(seconds, f((uint16_t *)(void *)b->y, b->x, BENCH_K));
+    bench_line(b, "row of 2048", seconds, BENCH_K, 4. * BENCH_K);
+}
+
+static void speed_to_i8(const struct slot *slot, const struct bench *b)
+{
+    to_i8_fn *f;
+    double seconds;
+    slot_get(slot, b->k, &f);
+    BENCH_BEST(seconds, f((unsigned char *)b->y, b->x, BENCH_K, 128, true));
+    bench_line(b, "row of 2048", seconds, BENCH_K, 4. * BENCH_K);
+}
+
+/* Groups of 128 with scales in bf16, beside the level's own dots of int8. */
+static void speed_linear_i8(const struct slot *slot, const struct bench *b)
+{
+    static const size_t rows[] = {1, 2, 4, 8, 32, 256};
+    enum { N_K = 2048, GROUP = 128 };
+    const size_t row = slot->type == DOT_I8 ? N_K : N_K / 2, x_stride = i8_row_bytes(N_K, GROUP);
+    unsigned char *const x = malloc(rows[5] * x_stride);
+    struct bench own = *b;
+    linear_i8_fn *f;
+    slot_get(slot, b->k, &f);
+    own.flops = b->k->peak[PEAK_INT8] ? bench_peak(b->k->peak[PEAK_INT8]) : 0;
+    for (size_t i = 0; i < rows[5]; i++)
+        b->k->to_i8(x + i * x_stride, b->x, N_K, GROUP, slot->type == DOT_U4);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const size_t n_w = rows[i] < 32 ? BENCH_WEIGHT_BYTES / 2 / row / rows[i] : 1024;
+        const struct linear_i8_args a = {.y = b->y,
+                                         .y_stride = n_w,
+                                         .x = x,
+                                         .x_stride = x_stride,
+                                         .x_group = GROUP,
+                                         .n_x = rows[i],
+                                         .n_k = N_K,
+                                         .w = (const unsigned char *)b->w,
+                                         .w_stride = row,
+                                         .n_w = n_w,
+                                         .w_group = GROUP,
+                                         .scales = b->w,
+                                         .scale_stride = N_K / GROUP,
+                                         .scale_type = WEIGHT_BF16,
+                                         .zero = 8,
+                                         .scale = 1};
+        char what[64];
+        double seconds;
+        snprintf(what, sizeof what, "%zu x [%zu, %d]", rows[i], n_w, (int)N_K);
+        BENCH_BEST(seconds, f(&a));
+        bench_line(&own, what, seconds, 2. * (double)rows[i] * N_K * (double)n_w,
+                   (double)(n_w * row));
+    }
+    free(x);
+}

@@ -38,7 +38,7 @@ OPTIMISE_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -
 OPTIMISE_tsan    := -O1 -fsanitize=thread -fno-omit-frame-pointer
 
 # The same source gives the same sums whatever the compiler could contract: FMA is only where a kernel says so.
-TGEN_CFLAGS  := -std=c11 -D_GNU_SOURCE -g $(OPTIMISE_$(MODE)) $(HARDEN) $(WARNINGS) -ffp-contract=off -pthread \
+TGEN_CFLAGS  := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -g $(OPTIMISE_$(MODE)) $(HARDEN) $(WARNINGS) -ffp-contract=off -pthread \
                 -I. $(shell $(PKG_CONFIG) --cflags $(PKG) 2>/dev/null) $(CPPFLAGS) $(CFLAGS)
 TGEN_LDFLAGS := $(OPTIMISE_$(MODE)) -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed $(LDFLAGS)
 TGEN_LDLIBS  := $(shell $(PKG_CONFIG) --libs $(PKG) 2>/dev/null) -lm $(LDLIBS)

@@ -27,6 +27,7 @@ struct card {
     int n_entries;
     int n_context;
     struct session_bytes memory; /* for n_context */
+    size_t tokenizer_bytes;      /* 0 without one */
 };
 
 /* Numbers of a config come from decimals of few digits, some of them through a float. */
@@ -66,12 +67,14 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
         card->dtypes[t->dtype].n_bytes += t->n_bytes;
     }
     card->n_entries = max_int(0, scandir(card->dir, &card->entries, is_visible, alphasort));
+    card->tokenizer_bytes = l->tokenizer != NULL ? tokenizer_bytes(l->tokenizer) : 0;
     card->n_context = o->context > 0 ? o->context : model_info(l->model)->max_positions;
     const struct session_params params = {
         .n_context = card->n_context,
         .n_batch = min_int(card->n_context, RUN_BATCH),
         .n_rows = 1,
         .n_threads = compute_n_threads(l->compute),
+        .kv = run_kv(o),
     };
     return session_measure(l->model, &params, &card->memory, e);
 }
@@ -142,6 +145,8 @@ static void write_table(const struct card *card, struct buffer *t)
     add_bytes_row(t, "  KV cache", card->memory.kv);
     add_bytes_row(t, "  scratch", card->memory.scratch);
     add_bytes_row(t, "  logits", card->memory.logits);
+    if (card->tokenizer_bytes > 0)
+        add_bytes_row(t, "  tokenizer", card->tokenizer_bytes);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
@@ -199,9 +204,18 @@ static void write_json(const struct card *card, struct buffer *t)
     json_out_unsigned(t, "kv_bytes", card->memory.kv);
     json_out_unsigned(t, "scratch_bytes", card->memory.scratch);
     json_out_unsigned(t, "logits_bytes", card->memory.logits);
+    json_out_unsigned(t, "tokenizer_bytes", card->tokenizer_bytes);
     json_out_close(t, '}');
     json_out_close(t, '}');
     buffer_add_string(t, "\n");
+}
+
+/* A tokenizer that is missing or refused leaves a model that can still be inspected. */
+static void open_tokenizer(const struct options *o, struct loaded *l)
+{
+    struct err why;
+    if (!load_tokenizer(l, false, &why))
+        terminal_note(o->quiet, "no tokenizer: %s", why.text);
 }
 
 bool command_inspect(const struct options *o, struct err *e)
@@ -211,7 +225,10 @@ bool command_inspect(const struct options *o, struct err *e)
     struct loaded l = {.checkpoint = NULL};
     struct card card = {.n_entries = 0};
     struct buffer out = {0};
-    bool ok = load_checkpoint(&l, o, e) && load_model(&l, o, e) && collect(o, &l, &card, e);
+    bool ok = load_checkpoint(&l, o, e) && load_model(&l, o, e);
+    if (ok)
+        open_tokenizer(o, &l);
+    ok = ok && collect(o, &l, &card, e);
     if (ok) {
         if (o->json)
             write_json(&card, &out);

@@ -28,6 +28,7 @@ enum option_id {
     OPT_BENCH_THREADS,
     OPT_CPU,
     OPT_PRECISION,
+    OPT_KV,
     OPT_CONTEXT,
     OPT_PROMPT,
     OPT_FILE,
@@ -119,6 +120,7 @@ struct options {
     const char *model, *prompt, *file, *ids, *logits, *cpu, *output, *shard;
     int threads, context; /* 0: not said */
     int precision;        /* enum precision */
+    int kv;               /* one less than enum session_kv, where given */
     int max_tokens;
     struct option_list stop;
     struct sample_params sampling;

@@ -87,6 +87,11 @@ bool run_load(struct run *r, const struct options *o, const char *command,
     return load_checkpoint(&r->loaded, o, e) && open_both(r, tokenizer, e) && make_ids(r, e);
 }
 
+enum session_kv run_kv(const struct options *o)
+{
+    return o->given[OPT_KV] ? (enum session_kv)(SESSION_KV_F32 + o->kv) : SESSION_KV_AUTO;
+}
+
 bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
 {
     const int most = model_info(r->loaded.model)->max_positions;
@@ -103,6 +108,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
         .n_rows = n_rows,
         .n_threads = compute_n_threads(r->loaded.compute),
         .precision = (enum precision)r->o->precision,
+        .kv = run_kv(r->o),
     };
     r->session = session_new(r->loaded.model, r->loaded.compute, &params, e);
     r->load_seconds = terminal_clock() - r->began;

@@ -6,13 +6,17 @@
 #include "core/arena.h"
 
 #include <stdalign.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* As malloc's: what any type wants. */
+enum { ALIGNMENT = alignof(max_align_t) };
 
 struct arena_block {
     struct arena_block *next; /* older */
     size_t used, capacity;    /* of data, in bytes */
-    alignas(16) unsigned char data[];
+    alignas(ALIGNMENT) unsigned char data[];
 };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -63,11 +67,11 @@ static struct arena_block *block_for(struct arena *a, size_t n)
 
 void *arena_alloc(struct arena *a, size_t n)
 {
-    if (n > SIZE_MAX - 15) {
+    if (n > SIZE_MAX - ALIGNMENT) {
         return NULL;
     }
     /* A piece of 0 bytes has an address of its own as well. */
-    size_t size = round_up(n ? n : 1, 16);
+    size_t size = round_up(n ? n : 1, ALIGNMENT);
     struct arena_block *b = block_for(a, size);
     if (!b) {
         return NULL;

@@ -1,6 +1,6 @@
 /*
  * Memory with one lifetime: many small pieces taken one after another, all given back at once.
- * Pieces are zeroed, 16-byte aligned, and never move. Not for more than one thread at a time.
+ * Pieces are zeroed, aligned for any type, and never move. Not for more than one thread at a time.
  */
 #ifndef CORE_ARENA_H
 #define CORE_ARENA_H

@@ -2,7 +2,16 @@
 
 #include "core/kernels/kernels.h"
 
+#include <assert.h>
 #include <math.h>
+#include <string.h>
+
+/*
+ * A unit of work is up to UNIT_ROWS rows, a row being a query of one head, that look at the same
+ * keys: the heads of a group, query after query. More than CONVERT_ROWS of them pay for bringing a
+ * block of the cache to f32 once for all.
+ */
+enum { UNIT_ROWS = 96, CONVERT_ROWS = 12 };
 
 void attend_alibi_slopes(int n_heads, float bias_max, float *slopes)
 {
@@ -17,45 +26,149 @@ void attend_alibi_slopes(int n_heads, float bias_max, float *slopes)
     }
 }
 
-/* What some models do to the scores of n positions, the last of which is the query's own. */
-static void bend_scores(const struct attend *a, size_t head, float *scores, size_t n)
+/* What the units of a call have in common. */
+struct call {
+    const struct kernels *kernels;
+    const struct attend *a;
+    const struct kv *kv;
+    const float *q;
+    float *out;
+    float *acc;               /* [UNIT_ROWS, kv_value_stride()] */
+    float *k_block, *v_block; /* a block as f32 */
+};
+
+size_t attend_scratch(const struct kv *kv)
 {
-    if (a->softcap > 0)
-        for (size_t j = 0; j < n; j++)
-            scores[j] = a->softcap * tanhf(scores[j] / a->softcap);
-    if (a->alibi_slopes)
-        for (size_t j = 0; j < n; j++)
-            scores[j] -= a->alibi_slopes[head] * (float)(n - 1 - j);
+    return kv_value_stride(kv) * (UNIT_ROWS + KV_PAGE) + (size_t)kv->k_dim * KV_PAGE;
 }
 
-static void attend_one(const struct kernels *kernels, const struct attend *a, const struct kv *kv,
-                       size_t head, int position, const float *q, float *scores, float *out)
+/* A sink is as if a key had been seen whose score it is and whose value is zero. */
+static void begin_rows(const struct call *c, const struct attend_run *run, int head, int first,
+                       int n, struct attend_row *rows)
 {
-    const int kv_head = (int)head / (a->n_heads / kv->n_kv_heads);
-    const int first = a->window ? max_int(0, position - a->window + 1) : 0;
-    const size_t n = (size_t)(position - first + 1);
-    const size_t k_dim = (size_t)kv->k_dim;
-    kernels->attend_scores(scores, q, kv_keys(kv, kv_head, first), k_dim, n, k_dim, a->scale);
-    bend_scores(a, head, scores, n);
-    if (a->sinks)
-        scores[n] = a->sinks[head];
-    kernels->softmax(scores, a->sinks ? n + 1 : n);
-    kernels->attend_values(out, scores, kv_values(kv, kv_head, first), kv_value_stride(kv), n,
-                           (size_t)kv->v_dim);
+    const struct attend *const a = c->a;
+    const int group = a->n_heads / c->kv->n_kv_heads;
+    const size_t stride = kv_value_stride(c->kv);
+    memset(c->acc, 0, (size_t)n * stride * sizeof *c->acc);
+    for (int r = 0; r < n; r++) {
+        const int i = (first + r) / group, h = head * group + (first + r) % group;
+        const int position = run->position + i;
+        const size_t at = (size_t)(run->row + i) * (size_t)a->n_heads + (size_t)h;
+        rows[r] = (struct attend_row){
+            .q = c->q + at * (size_t)c->kv->k_dim,
+            .acc = c->acc + (size_t)r * stride,
+            .max = a->sinks ? a->sinks[h] : -INFINITY,
+            .sum = a->sinks ? 1 : 0,
+            .slope = a->alibi_slopes ? a->alibi_slopes[h] : 0,
+            .position = position,
+            .first = a->window ? max_int(0, position - a->window + 1) : 0,
+        };
+    }
 }
 
-/* Heads are the outer loop: a worker keeps to few heads, whose keys stay in its cache, and the work
- * of early and late queries is spread evenly. */
-void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv, const float *q,
-                 const int *positions, size_t n, float *scores, float *out)
+static void end_rows(const struct call *c, const struct attend_run *run, int head, int first, int n,
+                     const struct attend_row *rows)
 {
-    const size_t n_heads = (size_t)a->n_heads;
-    size_t begin, end;
-    worker_share(w, n_heads * n, 1, &begin, &end);
-    for (size_t unit = begin; unit < end; unit++) {
-        const size_t head = unit / n, i = unit % n;
-        const size_t at = i * n_heads + head;
-        attend_one(w->kernels, a, kv, head, positions[i], q + at * (size_t)kv->k_dim, scores,
-                   out + at * (size_t)kv->v_dim);
+    const int group = c->a->n_heads / c->kv->n_kv_heads;
+    const size_t v_dim = (size_t)c->kv->v_dim;
+    for (int r = 0; r < n; r++) {
+        const int i = (first + r) / group, h = head * group + (first + r) % group;
+        const size_t at = (size_t)(run->row + i) * (size_t)c->a->n_heads + (size_t)h;
+        const float inverse = rows[r].sum == 0 ? 0 : 1 / rows[r].sum;
+        for (size_t d = 0; d < v_dim; d++)
+            c->out[at * v_dim + d] = rows[r].acc[d] * inverse;
+    }
+}
+
+/* The block in f32, without its scales. */
+static void convert(const struct call *c, struct attend_args *args)
+{
+    const size_t n_k = args->k_dim * KV_PAGE, n_v = args->v_dim * KV_PAGE;
+    if (c->kv->type == KV_F16) {
+        c->kernels->to_f32[WEIGHT_F16](c->k_block, args->k, n_k);
+        c->kernels->to_f32[WEIGHT_F16](c->v_block, args->v, n_v);
+    } else {
+        const float one = 1;
+        c->kernels->decode[CODE_I8](c->k_block, args->k, n_k, n_k, &one, NULL);
+        c->kernels->decode[CODE_I8](c->v_block, args->v, n_v, n_v, &one, NULL);
+    }
+    args->k = c->k_block;
+    args->v = c->v_block;
+}
+
+/* The rows over one block. */
+static void attend_block(const struct call *c, int sequence, int head, int block,
+                         struct attend_row *rows, int n)
+{
+    const struct kv_block b = kv_block(c->kv, sequence, head, block);
+    struct attend_args args = {
+        .rows = rows,
+        .n_rows = (size_t)n,
+        .k = b.k,
+        .v = b.v,
+        .k_scales = b.k_scales,
+        .v_scales = b.v_scales,
+        .k_dim = (size_t)c->kv->k_dim,
+        .v_dim = kv_value_stride(c->kv),
+        .position = block * KV_PAGE,
+        .scale = c->a->scale,
+        .softcap = c->a->softcap,
+    };
+    enum kv_type type = c->kv->type;
+    if (type != KV_F32 && n > CONVERT_ROWS) {
+        convert(c, &args);
+        type = KV_F32;
+    }
+    c->kernels->attend[type](&args);
+}
+
+/* Rows [first, first + n) of a run and a head of the cache. Positions ascend over the rows, so
+ * those that see nothing of a block are at the beginning and at the end. */
+static void attend_unit(const struct call *c, const struct attend_run *run, int head, int first,
+                        int n)
+{
+    struct attend_row rows[UNIT_ROWS];
+    int begin = 0, end = 0;
+    assert(n > 0);
+    begin_rows(c, run, head, first, n, rows);
+    for (int block = rows[0].first / KV_PAGE; block * KV_PAGE <= rows[n - 1].position; block++) {
+        while (rows[begin].position < block * KV_PAGE)
+            begin++;
+        while (end < n && rows[end].first < (block + 1) * KV_PAGE)
+            end++;
+        attend_block(c, run->sequence, head, block, rows + begin, end - begin);
+    }
+    end_rows(c, run, head, first, n, rows);
+}
+
+/* Rows of a unit. Where heads alone would leave workers without work, they share a head's rows. */
+static int unit_rows(int n_rows, int n_heads, int n_workers)
+{
+    const bool fair = n_heads % n_workers == 0 || n_heads >= 4 * n_workers;
+    return min_int(UNIT_ROWS, fair ? n_rows : (n_rows + n_workers - 1) / n_workers);
+}
+
+/* Units are dealt out one by one: neighbours cost about the same, later ones see more. */
+void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
+                 const struct attend_run *runs, int n_runs, const float *q, float *scratch,
+                 float *out)
+{
+    const size_t stride = kv_value_stride(kv);
+    const struct call c = {.kernels = w->kernels,
+                           .a = a,
+                           .kv = kv,
+                           .q = q,
+                           .out = out,
+                           .acc = scratch,
+                           .v_block = scratch + stride * UNIT_ROWS,
+                           .k_block = scratch + stride * (UNIT_ROWS + KV_PAGE)};
+    int turn = 0;
+    for (int i = 0; i < n_runs; i++) {
+        const int n_rows = runs[i].n * (a->n_heads / kv->n_kv_heads);
+        const int n = unit_rows(n_rows, kv->n_kv_heads * n_runs, w->n_workers);
+        for (int head = 0; head < kv->n_kv_heads; head++)
+            for (int first = 0; first < n_rows; first += n, turn = (turn + 1) % w->n_workers)
+                if (turn == w->index)
+                    attend_unit(&c, &runs[i], head, first, min_int(n, n_rows - first));
     }
 }

@@ -1,7 +1,9 @@
 /*
  * Causal attention over a KV cache: softmax(scale * q k^T) v, for many queries at once (Vaswani et
- * al. 2017, with the grouped heads of Ainslie et al. 2023). Each (head, query) is computed whole by
- * one worker in one order, so neither threads nor the cutting of a prompt change a bit.
+ * al. 2017, with the grouped heads of Ainslie et al. 2023), block by block of the past with a
+ * running maximum (Dao et al. 2022). Each (head, query) is computed whole by one worker, over
+ * blocks at fixed positions in one order: neither threads, nor other queries of the call, nor the
+ * cutting of a prompt change a bit.
  */
 #ifndef CORE_ATTEND_H
 #define CORE_ATTEND_H
@@ -19,15 +21,26 @@ struct attend {
                            brings nothing; NULL: none */
 };
 
+/* Queries that follow each other in one sequence. */
+struct attend_run {
+    int sequence;
+    int position; /* of the first; the next ones stand behind it */
+    int row;      /* where the first lies among the queries of the call */
+    int n;
+};
+
 /* slopes[n_heads] of Press et al. 2022, whose largest exponent is bias_max (8 in the paper). */
 void attend_alibi_slopes(int n_heads, float bias_max, float *slopes);
 
+/* Floats that each worker of attend_rows needs to work in. */
+size_t attend_scratch(const struct kv *kv);
+
 /*
- * out[i, h, :] for n queries q[i, h, :], [n, n_heads, v_dim] and [n, n_heads, k_dim]; query i
- * stands at positions[i] and sees the cache up to there. scores: this worker's own working memory,
- * [n_context].
+ * out[i, h, :] for the queries q[i, h, :] of n_runs runs, [n, n_heads, v_dim] and [n, n_heads,
+ * k_dim]. Each sees its sequence's cache up to its own position. scratch: this worker's own.
  */
-void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv, const float *q,
-                 const int *positions, size_t n, float *scores, float *out);
+void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
+                 const struct attend_run *runs, int n_runs, const float *q, float *scratch,
+                 float *out);
 
 #endif

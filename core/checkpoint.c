@@ -411,9 +411,9 @@ const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i)
     return &c->tensors[i];
 }
 
-bool checkpoint_populate(const struct checkpoint *c, struct checkpoint_place *place)
+bool checkpoint_touch(const struct checkpoint *c, struct checkpoint_place *place)
 {
-    const size_t most = 4 << 20; /* a tenth of a millisecond in memory, few from a slow disk */
+    const size_t most = 4 << 20; /* in memory a tenth of a millisecond */
     if (place->tensor == c->n_tensors) {
         return false;
     }
@@ -425,7 +425,17 @@ bool checkpoint_populate(const struct checkpoint *c, struct checkpoint_place *pl
     if (place->byte == t->n_bytes) {
         *place = (struct checkpoint_place){.tensor = place->tensor + 1};
     }
-    return part.size == 0 || file_populate(part);
+    file_touch(part);
+    return true;
+}
+
+void checkpoint_forget(const struct checkpoint *c, size_t i, size_t n)
+{
+    for (const struct mapped_file *f = c->files; f; f = f->next) {
+        const size_t begin = f->bytes.size / n * i;
+        const size_t end = i + 1 == n ? f->bytes.size : f->bytes.size / n * (i + 1);
+        file_forget((struct bytes){f->bytes.data + begin, end - begin});
+    }
 }
 
 size_t checkpoint_tensor_bytes(const struct checkpoint *c)

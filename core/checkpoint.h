@@ -42,13 +42,16 @@ const struct tensor *checkpoint_tensor(const struct checkpoint *c, const char *n
 size_t checkpoint_n_tensors(const struct checkpoint *c);
 const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i);
 
-/* For who waits for something else anyway: makes some of the tensors' pages ready (file_populate),
- * a moment's work, and moves on the place, which begins as {0, 0}. False where nothing is left to
- * do. */
+/* For who waits for something else anyway: readies some of the tensors' pages (file_touch), a
+ * moment's work, and moves on the place, which begins as {0, 0}. False where nothing is left to do.
+ */
 struct checkpoint_place {
     size_t tensor, byte;
 };
-bool checkpoint_populate(const struct checkpoint *c, struct checkpoint_place *place);
+bool checkpoint_touch(const struct checkpoint *c, struct checkpoint_place *place);
+
+/* The i-th of n shares of what closing has to do, for workers to do it together. */
+void checkpoint_forget(const struct checkpoint *c, size_t i, size_t n);
 
 /* Sum of the sizes of the tensor files. */
 size_t checkpoint_tensor_bytes(const struct checkpoint *c);

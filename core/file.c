@@ -75,17 +75,24 @@ void file_unmap(struct bytes bytes)
     }
 }
 
-bool file_populate(struct bytes part)
+void file_touch(struct bytes part)
 {
-#ifdef MADV_POPULATE_READ
+    /* Linux enters the 16 pages around one that is missing. MADV_POPULATE_READ takes them one by
+     * one and is no faster. */
+    const size_t around = 64 << 10;
+    for (size_t at = 0; at < part.size; at += around) {
+        (void)*(const volatile unsigned char *)(part.data + at);
+    }
+}
+
+void file_forget(struct bytes part)
+{
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = (uintptr_t)part.data / page * page;
+    const uintptr_t begin = ((uintptr_t)part.data + page - 1) / page * page;
     const uintptr_t end = (uintptr_t)part.data + part.size;
-    return madvise((void *)begin, end - begin, MADV_POPULATE_READ) == 0;
-#else
-    (void)part;
-    return false;
-#endif
+    if (begin < end) {
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    }
 }
 
 bool file_exists(const char *path)

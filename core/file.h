@@ -14,10 +14,12 @@ bool file_map(const char *path, struct bytes *out, struct err *e);
 
 void file_unmap(struct bytes bytes);
 
-/* Enters the pages of a part of a mapping, all at once, which is cheaper than one fault after the
- * other, and read from the disk first where they are not in memory yet. Only a hint: false where
- * the system does not take it (Linux before 5.14). */
-bool file_populate(struct bytes part);
+/* Reads a little everywhere in a part of a mapping, so that its pages are there when they are
+ * needed: from the disk, and in the process's tables. */
+void file_touch(struct bytes part);
+
+/* The opposite: the pages of a part leave the process's tables. */
+void file_forget(struct bytes part);
 
 bool file_exists(const char *path);
 

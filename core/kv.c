@@ -1,56 +1,189 @@
 #include "core/kv.h"
 
+#include "core/kernels/kernels.h"
+
 #include <assert.h>
 #include <string.h>
 
-static size_t row(const struct kv *kv, int head, int position)
-{
-    assert(head >= 0 && head < kv->n_kv_heads);
-    assert(position >= kv->first && position - kv->first < kv->n_slots);
-    return (size_t)head * (size_t)kv->n_slots + (size_t)(position - kv->first);
-}
+_Static_assert((int)KV_PAGE == ATTEND_BLOCK, "a page is what an attention kernel takes at once");
+_Static_assert((int)KV_F32 == CACHE_F32 && (int)KV_F16 == CACHE_F16 && (int)KV_Q8 == CACHE_I8,
+               "kernels index their tables by type");
+
+enum { NO_PAGE = -1 };
+
+static const size_t element_bytes[] = {[KV_F32] = 4, [KV_F16] = 2, [KV_Q8] = 1};
+
+/* ---- where things lie ---- */
 
 size_t kv_value_stride(const struct kv *kv)
 {
-    return (size_t)(kv->v == kv->k ? kv->k_dim : kv->v_dim);
+    return round_up((size_t)kv->v_dim, ATTEND_LANES);
 }
 
-void kv_put(const struct kv *kv, int head, int position, const float *k, const float *v)
+static size_t keys_bytes(const struct kv *kv)
 {
-    const size_t at = row(kv, head, position);
-    memcpy(kv->k + at * (size_t)kv->k_dim, k, (size_t)kv->k_dim * sizeof *k);
-    if (kv->v != kv->k)
-        memcpy(kv->v + at * (size_t)kv->v_dim, v, (size_t)kv->v_dim * sizeof *v);
+    return (size_t)kv->k_dim * KV_PAGE * element_bytes[kv->type];
 }
 
-const float *kv_keys(const struct kv *kv, int head, int position)
+static size_t values_bytes(const struct kv *kv)
 {
-    return kv->k + row(kv, head, position) * (size_t)kv->k_dim;
+    return KV_PAGE * kv_value_stride(kv) * element_bytes[kv->type];
 }
 
-const float *kv_values(const struct kv *kv, int head, int position)
+/* Of one head's piece of a page. */
+static size_t piece_bytes(const struct kv *kv)
 {
-    return kv->v + row(kv, head, position) * kv_value_stride(kv);
+    const size_t scales = kv->type == KV_Q8 ? 2 * KV_PAGE * sizeof(float) : 0;
+    return keys_bytes(kv) + values_bytes(kv) + scales;
 }
 
-/* Rows [skip, skip + n) of every head go to its front. */
-static void move_rows(const struct kv *kv, float *rows, size_t dim, size_t skip, size_t n)
+static size_t page_bytes(const struct kv *kv)
 {
-    for (size_t head = 0; head < (size_t)kv->n_kv_heads; head++) {
-        float *const front = rows + head * (size_t)kv->n_slots * dim;
-        memmove(front, front + skip * dim, n * dim * sizeof *front);
+    return (size_t)kv->n_kv_heads * piece_bytes(kv);
+}
+
+/* Dimensions are checked where the config is read: a page's size is far from overflowing. */
+bool kv_bytes(const struct kv *kv, size_t *out)
+{
+    const struct kv_pages *const pages = kv->pages;
+    size_t n = (size_t)pages->n_pages;
+    if (kv->n_ring && !checked_mul((size_t)pages->n_sequences, (size_t)kv->n_ring, &n))
+        return false;
+    return checked_mul(n, page_bytes(kv), out);
+}
+
+static unsigned char *page_of(const struct kv *kv, int sequence, int block)
+{
+    const struct kv_pages *const pages = kv->pages;
+    assert(sequence >= 0 && sequence < pages->n_sequences && block >= 0 && block < pages->n_blocks);
+    const size_t n = kv->n_ring
+                         ? (size_t)sequence * (size_t)kv->n_ring + (size_t)(block % kv->n_ring)
+                         : (size_t)pages->table[sequence * pages->n_blocks + block];
+    assert(kv->n_ring || n < (size_t)pages->n_pages);
+    return kv->memory + n * page_bytes(kv);
+}
+
+struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block)
+{
+    unsigned char *const piece = page_of(kv, sequence, block) + (size_t)head * piece_bytes(kv);
+    struct kv_block b = {.k = piece, .v = piece + keys_bytes(kv)};
+    if (kv->type == KV_Q8) {
+        b.k_scales = (float *)(void *)(piece + keys_bytes(kv) + values_bytes(kv));
+        b.v_scales = b.k_scales + KV_PAGE;
+    }
+    return b;
+}
+
+void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
+            int position, const float *k, const float *v)
+{
+    const struct kv_block b = kv_block(kv, sequence, head, position / KV_PAGE);
+    const size_t at = (size_t)(position % KV_PAGE), size = element_bytes[kv->type];
+    const float k_scale = kernels->cache_store[kv->type]((unsigned char *)b.k + at * size, KV_PAGE,
+                                                         k, (size_t)kv->k_dim);
+    const float v_scale = kernels->cache_store[kv->type](
+        (unsigned char *)b.v + at * kv_value_stride(kv) * size, 1, v, (size_t)kv->v_dim);
+    if (b.k_scales) {
+        b.k_scales[at] = k_scale;
+        b.v_scales[at] = v_scale;
     }
 }
 
-void kv_make_room(struct kv *kv, int begin, int end, int n_kept)
+/* ---- pages ---- */
+
+static int *table_of(const struct kv_pages *pages, int sequence)
 {
-    if (end - kv->first <= kv->n_slots)
-        return;
-    const int first = max_int(kv->first, begin - n_kept);
-    const size_t skip = (size_t)(first - kv->first), n = (size_t)(begin - first);
-    assert(end - first <= kv->n_slots);
-    move_rows(kv, kv->k, (size_t)kv->k_dim, skip, n);
-    if (kv->v != kv->k)
-        move_rows(kv, kv->v, (size_t)kv->v_dim, skip, n);
-    kv->first = first;
+    assert(sequence >= 0 && sequence < pages->n_sequences);
+    return pages->table + (size_t)sequence * (size_t)pages->n_blocks;
+}
+
+static int blocks_of(int n_positions)
+{
+    return (n_positions + KV_PAGE - 1) / KV_PAGE;
+}
+
+/* The first page to be taken is 0: a single text fills the memory from its beginning. */
+void kv_pages_reset(struct kv_pages *pages)
+{
+    for (int i = 0; i < pages->n_sequences * pages->n_blocks; i++)
+        pages->table[i] = NO_PAGE;
+    for (int i = 0; i < pages->n_pages; i++) {
+        pages->n_users[i] = 0;
+        pages->free[i] = pages->n_pages - 1 - i;
+    }
+    pages->n_free = pages->n_pages;
+}
+
+static bool is_own(const struct kv_pages *pages, int page)
+{
+    return page != NO_PAGE && pages->n_users[page] == 1;
+}
+
+int kv_pages_wanted(const struct kv_pages *pages, int sequence, int begin, int end)
+{
+    const int *const table = table_of(pages, sequence);
+    int n = 0;
+    for (int b = begin / KV_PAGE; b < blocks_of(end); b++)
+        n += !is_own(pages, table[b]);
+    return n;
+}
+
+static void copy_page(const struct kv *layers, int n_layers, int from, int to)
+{
+    for (int i = 0; i < n_layers; i++) {
+        const size_t bytes = page_bytes(&layers[i]);
+        if (layers[i].n_ring == 0)
+            memcpy(layers[i].memory + (size_t)to * bytes, layers[i].memory + (size_t)from * bytes,
+                   bytes);
+    }
+}
+
+void kv_pages_take(struct kv_pages *pages, const struct kv *layers, int n_layers, int sequence,
+                   int begin, int end)
+{
+    int *const table = table_of(pages, sequence);
+    for (int b = begin / KV_PAGE; b < blocks_of(end); b++) {
+        const int old = table[b];
+        if (is_own(pages, old))
+            continue;
+        assert(pages->n_free > 0);
+        table[b] = pages->free[--pages->n_free];
+        pages->n_users[table[b]] = 1;
+        if (old != NO_PAGE) {
+            copy_page(layers, n_layers, old, table[b]);
+            pages->n_users[old]--;
+        }
+    }
+}
+
+void kv_pages_drop(struct kv_pages *pages, int sequence, int n)
+{
+    int *const table = table_of(pages, sequence);
+    for (int b = pages->n_blocks - 1; b >= blocks_of(n); b--) {
+        const int page = table[b];
+        table[b] = NO_PAGE;
+        if (page != NO_PAGE && --pages->n_users[page] == 0)
+            pages->free[pages->n_free++] = page;
+    }
+}
+
+static void copy_ring(const struct kv *kv, int from, int to)
+{
+    const size_t bytes = (size_t)kv->n_ring * page_bytes(kv);
+    memcpy(kv->memory + (size_t)to * bytes, kv->memory + (size_t)from * bytes, bytes);
+}
+
+void kv_pages_share(struct kv_pages *pages, const struct kv *layers, int n_layers, int from, int to,
+                    int n)
+{
+    const int *const source = table_of(pages, from);
+    int *const table = table_of(pages, to);
+    for (int b = 0; b < blocks_of(n); b++) {
+        assert(table[b] == NO_PAGE && source[b] != NO_PAGE);
+        table[b] = source[b];
+        pages->n_users[table[b]]++;
+    }
+    for (int i = 0; i < n_layers; i++)
+        if (layers[i].n_ring)
+            copy_ring(&layers[i], from, to);
 }

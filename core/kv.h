@@ -1,35 +1,91 @@
 /*
- * The keys and values of one layer's past: a view into memory that the session owns.
- * Positions of one head lie together, because attention walks a head's past from end to end. A
- * layer with a window keeps little more than the window: when the slots are used up, what is still
- * seen moves to the front.
+ * Keys and values of the past of many texts, in pages of KV_PAGE positions.
+ *
+ * A layer that sees everything keeps its pages in a pool that the sequences share: a table says
+ * which page holds which block of a sequence's positions, one table for all such layers, since a
+ * page's number is its place in each layer's memory. Sequences with the same beginning may share
+ * its pages; who writes into a shared page gets a copy first. A layer with a window has no pages in
+ * the pool but a ring of them for each sequence: block b lies in page b % n_ring, so what fell out
+ * of the window is overwritten where it lies.
+ *
+ * Within a page each head has a piece of its own: keys dimension by dimension, then values position
+ * by position, as the attention kernels read them. The memory is the session's; pages are touched
+ * only when something is put there.
  */
 #ifndef CORE_KV_H
 #define CORE_KV_H
 
 #include "core/base.h"
 
-struct kv {
-    float *k; /* [n_kv_heads, n_slots, k_dim] */
-    float *v; /* [n_kv_heads, n_slots, v_dim], or k: values are the first v_dim of each key */
-    int n_kv_heads;
-    int n_slots;
-    int k_dim;
-    int v_dim;
-    int first; /* the position in slot 0 */
+struct kernels;
+
+enum { KV_PAGE = 64 };
+
+enum kv_type {
+    KV_F32,
+    KV_F16, /* stored values stop at +-65504 */
+    KV_Q8   /* 8 bits and a scale for each key and each value */
 };
 
-/* Writes the key [k_dim] and value [v_dim] of one head at a position; v is not read where values
- * are keys. */
-void kv_put(const struct kv *kv, int head, int position, const float *k, const float *v);
+/* Who uses which pages. */
+struct kv_pages {
+    int n_pages;
+    int n_sequences;
+    int n_blocks; /* pages that the longest text needs */
+    int *table;   /* [n_sequences, n_blocks]: the page of each block of positions; -1: none yet */
+    int *n_users; /* [n_pages]: sequences that have it in their table */
+    int *free;    /* [n_pages]; the first n_free are the pages that nobody uses */
+    int n_free;
+};
 
-/* A head's keys and values from a position on, and the floats from one position to the next. */
-const float *kv_keys(const struct kv *kv, int head, int position);
-const float *kv_values(const struct kv *kv, int head, int position);
+/* One layer. */
+struct kv {
+    unsigned char *memory; /* kv_bytes() of it, in cache lines */
+    const struct kv_pages *pages;
+    enum kv_type type;
+    int n_kv_heads;
+    int k_dim;
+    int v_dim;
+    int n_ring; /* pages of a sequence's ring; 0: the layer takes part in the pool */
+};
+
+/* Where a block of positions of one head lies. */
+struct kv_block {
+    void *k;         /* [k_dim, KV_PAGE] */
+    void *v;         /* [KV_PAGE, kv_value_stride()] */
+    float *k_scales; /* [KV_PAGE], or NULL where elements need none */
+    float *v_scales;
+};
+
+/* v_dim, and what fills its last vector. */
 size_t kv_value_stride(const struct kv *kv);
 
-/* Makes room for positions up to `end`, of which those before `begin` are the last to keep
- * `n_kept`. */
-void kv_make_room(struct kv *kv, int begin, int end, int n_kept);
+/* False where that overflows. */
+bool kv_bytes(const struct kv *kv, size_t *out);
+
+struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block);
+
+/* Writes key [k_dim] and value [v_dim] of one head at a position whose page has been taken. */
+void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
+            int position, const float *k, const float *v);
+
+/* All pages free, all tables empty. */
+void kv_pages_reset(struct kv_pages *pages);
+
+/* How many free pages it takes before positions [begin, end) of a sequence can be put: those that
+ * it lacks, and copies of those that it shares. */
+int kv_pages_wanted(const struct kv_pages *pages, int sequence, int begin, int end);
+
+/* Takes them; there must be enough. */
+void kv_pages_take(struct kv_pages *pages, const struct kv *layers, int n_layers, int sequence,
+                   int begin, int end);
+
+/* Gives back what lies behind the first n positions of a sequence. */
+void kv_pages_drop(struct kv_pages *pages, int sequence, int n);
+
+/* Sequence `to`, which must be empty, begins with the first n positions of `from`: pages of the
+ * pool are shared, rings copied. */
+void kv_pages_share(struct kv_pages *pages, const struct kv *layers, int n_layers, int from, int to,
+                    int n);
 
 #endif

@@ -83,7 +83,8 @@ static void prepare_heads(struct worker *w, const struct pass *p, int layer)
         } else {
             const size_t kv_head = head - n_heads, at = (i * n_kv_heads + kv_head) * head_dim;
             prepare_head(w, p, layer, &weights->key_norm, i, kv_head, p->key + at);
-            kv_put(&p->kv[layer], (int)kv_head, p->positions[i], p->key + at, p->value + at);
+            kv_put(w->kernels, &p->kv[layer], p->sequences[i], (int)kv_head, p->positions[i],
+                   p->key + at, p->value + at);
         }
     }
 }
@@ -112,8 +113,8 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
     }
     prepare_heads(w, p, layer);
     worker_sync(w);
-    attend_rows(w, &attend, &p->kv[layer], p->query, p->positions, n,
-                p->scores + (size_t)w->index * ((size_t)p->n_context + 1), p->mixed);
+    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
+                p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
     worker_sync(w);
     rows = pass_rows(p, p->mixed, n, (size_t)weights->attention_out.n_in);
     linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);

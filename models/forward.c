@@ -38,11 +38,12 @@ static void add_position(const struct worker *w, const struct pass *p, int posit
 
 static void prepare_angles(const struct pass *p, size_t i)
 {
+    const size_t sequence = (size_t)p->sequences[i];
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         const struct rope *const rope = &p->spec->ropes[r];
-        const size_t at = i * (size_t)rope->n_dims / 2;
-        rope_angles(rope, p->inv_freq[r], p->rope_factor[r], p->positions[i], p->rope_cos[r] + at,
-                    p->rope_sin[r] + at);
+        const size_t half = (size_t)rope->n_dims / 2;
+        rope_angles(rope, p->inv_freq[r] + sequence * half, p->rope_factor[r][sequence],
+                    p->positions[i], p->rope_cos[r] + i * half, p->rope_sin[r] + i * half);
     }
 }
 
@@ -129,13 +130,30 @@ static void bend_logits(const struct worker *w, const struct pass *p)
             p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
 }
 
-/* logits of the last n_rows tokens. */
+/* Brings the rows of x that get logits to its front; each worker moves its share of every row. */
+static void collect_rows(struct worker *w, const struct pass *p)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    size_t begin, end;
+    if (p->logit_rows[p->n_rows - 1] == p->n_rows - 1)
+        return;
+    worker_share(w, hidden, 1, &begin, &end);
+    for (size_t i = 0; i < (size_t)p->n_rows; i++) {
+        const float *const from = p->x + (size_t)p->logit_rows[i] * hidden;
+        for (size_t d = begin; d < end; d++)
+            p->x[i * hidden + d] = from[d];
+    }
+    worker_sync(w);
+}
+
+/* Logits of the rows that get them. */
 static void head(struct worker *w, const struct pass *p)
 {
     const struct weights *const weights = p->weights;
     const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
-    float *rows = p->x + ((size_t)p->n - n_rows) * hidden;
+    float *rows = p->x;
     size_t width = hidden;
+    collect_rows(w, p);
     if (!p->spec->no_final_norm) {
         norm_rows(w, &weights->final_norm, rows, n_rows, p->normed);
         worker_sync(w);

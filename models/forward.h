@@ -6,6 +6,7 @@
 #ifndef MODELS_FORWARD_H
 #define MODELS_FORWARD_H
 
+#include "core/attend.h"
 #include "core/compute.h"
 #include "core/kv.h"
 #include "models/spec.h"
@@ -36,8 +37,11 @@ struct pass {
     const struct kv *kv; /* [num_hidden_layers] */
 
     int n;
-    const int32_t *ids;   /* [n] */
-    const int *positions; /* [n] */
+    const int32_t *ids;            /* [n] */
+    const int *positions;          /* [n] */
+    const int *sequences;          /* [n] */
+    const struct attend_run *runs; /* [n_runs]: the same, told by stretches of one sequence */
+    int n_runs;
 
     struct operand_room room; /* for what products read */
 
@@ -55,16 +59,17 @@ struct pass {
     float *gate;     /* [n, intermediate_size], only where the feed-forward is gated */
     float *up;       /* [n, intermediate_size] */
     struct moe_scratch moe; /* only where there are experts */
-    float *scores;          /* [n_workers, n_context + 1] */
-    int n_context;
+    float *attend_scratch;  /* [n_workers, n_attend_scratch] */
+    size_t n_attend_scratch;
 
-    const double *inv_freq[SPEC_MAX_ROPES]; /* each [n_dims / 2] of its rope */
-    double rope_factor[SPEC_MAX_ROPES];     /* what multiplies cos and sin */
-    float *rope_cos[SPEC_MAX_ROPES];        /* each [n, n_dims / 2] */
-    float *rope_sin[SPEC_MAX_ROPES];        /* the same */
+    const double *inv_freq[SPEC_MAX_ROPES];    /* each [n_sequences, n_dims / 2] */
+    const double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences]: multiplies cos and sin */
+    float *rope_cos[SPEC_MAX_ROPES];           /* each [n, n_dims / 2] */
+    float *rope_sin[SPEC_MAX_ROPES];           /* the same */
 
-    int n_rows;    /* the last n_rows tokens get logits */
-    float *logits; /* [n_rows, vocab_size] */
+    int n_rows;            /* tokens that get logits */
+    const int *logit_rows; /* [n_rows]: which, ascending */
+    float *logits;         /* [n_rows, vocab_size] */
 };
 
 /* Rows that products read: [n, n_k], one behind the other. */

@@ -2,7 +2,8 @@
  * Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1). Each token is remembered as one
  * short vector, from which every head's key and value would be made by a matrix. The matrix is not
  * applied to the past: it moves to the other side, to the query and to what attention brings, so
- * that all heads look at the same latent keys (2.1.2, "absorbed").
+ * that all heads look at the same latent keys (2.1.2, "absorbed"). Values are the first part of the
+ * keys; the cache keeps them a second time, as the attention kernels read values.
  */
 #include "models/forward.h"
 
@@ -56,7 +57,7 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
     norm_row(w->kernels, &p->weights->layers[layer].kv_a_norm, latent, latent);
     rope_rotate(rope, w->kernels, latent + mla->kv_lora_rank, p->rope_cos[0] + i * half,
                 p->rope_sin[0] + i * half);
-    kv_put(&p->kv[layer], 0, p->positions[i], latent, NULL);
+    kv_put(w->kernels, &p->kv[layer], p->sequences[i], 0, p->positions[i], latent, latent);
 }
 
 /* One head's queries as they look at latents: W_uk^T q_nope, then the part that rotates. */
@@ -108,8 +109,8 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
     for (size_t head = begin; head < end; head++)
         absorb_head(w, p, layer, head);
     worker_sync(w);
-    attend_rows(w, &attend, &p->kv[layer], p->query, p->positions, n,
-                p->scores + (size_t)w->index * ((size_t)p->n_context + 1), p->mixed);
+    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
+                p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
     worker_sync(w);
     for (size_t head = begin; head < end; head++)
         bring_head(w, p, layer, head);

@@ -1,35 +1,49 @@
 /*
- * The timeline and its memory. One block holds everything, cut in this order, each part on a cache
- * line of its own:
+ * The timelines and their memory. One block holds everything, cut in this order, each part on a
+ * cache line of its own:
  *
- *   | KV: layer 0 k | layer 0 v | layer 1 k | ... | scratch of a pass: x ... scores | logits |
- * positions |
+ *   | KV: layer 0 | layer 1 | ... | scratch of a pass: x ... | tables, rows, ropes | logits |
  *
- * Pages that no token has reached yet are never touched, so a long context costs memory only as it
- * fills.
+ * Memory that no token has reached yet is never touched, so a long context costs only as it fills.
  */
 #include "models/session.h"
 
 #include "models/forward.h"
 #include "models/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
-#include <string.h>
+
+_Static_assert((int)SESSION_PAGE == KV_PAGE, "the header tells the cache's own number");
 
 enum { LINE = 64 /* bytes of a cache line */ };
+
+/* One text. */
+struct sequence {
+    int position; /* tokens so far */
+    int highest;  /* the most that they have been: further on, rings still hold what came before */
+    int expected; /* the least that they will be */
+    int rope_length; /* the length of text that its frequencies are for; 0: none yet */
+    int n_new;       /* rows of the pass that is being prepared; 0 in between */
+};
 
 struct session {
     const struct model *model;
     struct compute *compute;
-    struct session_params params;
+    struct session_params params; /* nothing is zero but perhaps the enums */
     struct pass pass;
-    void *block;      /* all that the pass points to */
-    struct kv *kv;    /* [num_hidden_layers] */
-    double *inv_freq; /* of all ropes, one behind the other */
-    int rope_length;  /* the length of text that inv_freq is for; 0: none yet */
-    int *positions;   /* [n_batch] */
-    int position;     /* tokens so far */
-    int expected;     /* the least that they will be */
+    void *block;   /* all that is pointed to, but for kv */
+    struct kv *kv; /* [num_hidden_layers] */
+    struct kv_pages pages;
+    struct sequence *sequences;          /* [n_sequences] */
+    struct session_row *rows;            /* [n_batch]: those of the plain calls */
+    int32_t *ids;                        /* [n_batch] each: the rows of a pass */
+    int *positions;                      /* */
+    int *row_sequences;                  /* */
+    int *logit_rows;                     /* */
+    struct attend_run *runs;             /* */
+    double *inv_freq[SPEC_MAX_ROPES];    /* each [n_sequences, n_dims / 2] */
+    double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences] */
 };
 
 /* ---- memory ---- */
@@ -41,45 +55,91 @@ struct cutter {
     bool overflow;
 };
 
-/* n_rows * n_columns floats. */
-static float *cut(struct cutter *c, size_t n_rows, size_t n_columns)
+static void *cut_bytes(struct cutter *c, size_t n, size_t size)
 {
     size_t bytes;
-    float *const part = c->base ? (float *)(void *)(c->base + c->used) : NULL;
-    if (!checked_mul(n_rows, n_columns, &bytes) || !checked_mul(bytes, sizeof(float), &bytes) ||
-        !checked_add(bytes, LINE - 1, &bytes) ||
+    void *const part = c->base ? c->base + c->used : NULL;
+    if (!checked_mul(n, size, &bytes) || !checked_add(bytes, LINE - 1, &bytes) ||
         !checked_add(c->used, bytes / LINE * LINE, &c->used))
         c->overflow = true;
     return part;
 }
 
-/* A window's layer holds the window and one pass beside it. */
-static int n_slots(const struct model_spec *spec, int layer, const struct session_params *params)
+/* n_rows * n_columns floats. */
+static float *cut(struct cutter *c, size_t n_rows, size_t n_columns)
 {
-    const int window = spec->layers[layer].window;
-    const int64_t needed = (int64_t)window - 1 + params->n_batch;
-    return window && needed < params->n_context ? (int)needed : params->n_context;
+    size_t n;
+    if (!checked_mul(n_rows, n_columns, &n)) {
+        c->overflow = true;
+        return NULL;
+    }
+    return cut_bytes(c, n, sizeof(float));
+}
+
+static int *cut_ints(struct cutter *c, size_t n_rows, size_t n_columns)
+{
+    _Static_assert(sizeof(int) == sizeof(float), "both are cut in the same way");
+    return (int *)(void *)cut(c, n_rows, n_columns);
+}
+
+static int n_blocks(int n_positions)
+{
+    return (int)(((int64_t)n_positions + KV_PAGE - 1) / KV_PAGE);
+}
+
+/* A window's layer holds the window and one pass beside it, or as much as a rewind may take back; a
+ * block counts as lost once its place is being taken over. 0 where that is no less than the whole
+ * context: the layer takes its pages from the pool then. */
+static int ring_pages(int window, const struct session_params *params)
+{
+    const int64_t beside = max_int(params->n_batch, SESSION_REWIND + 1);
+    const int64_t pages = ((int64_t)window - 1 + beside + 2 * (KV_PAGE - 1)) / KV_PAGE;
+    return window && pages < n_blocks(params->n_context) ? (int)pages : 0;
+}
+
+static enum kv_type kv_type(const struct session_params *params)
+{
+    switch (params->kv) {
+    case SESSION_KV_F32:
+        return KV_F32;
+    case SESSION_KV_F16:
+        return KV_F16;
+    case SESSION_KV_Q8:
+        return KV_Q8;
+    default:
+        return params->precision == PRECISION_F32 ? KV_F32 : KV_F16;
+    }
+}
+
+static struct kv kv_shape(const struct model_spec *spec, const struct session_params *params,
+                          const struct kv_pages *pages, int layer)
+{
+    const struct mla_spec *const mla = &spec->mla;
+    const bool latent = mla->kv_lora_rank > 0;
+    return (struct kv){
+        .pages = pages,
+        .type = kv_type(params),
+        .n_kv_heads = latent ? 1 : spec->num_key_value_heads,
+        .k_dim = latent ? mla->kv_lora_rank + mla->qk_rope_head_dim : spec->head_dim,
+        .v_dim = latent ? mla->kv_lora_rank : spec->head_dim,
+        .n_ring = ring_pages(spec->layers[layer].window, params),
+    };
 }
 
 static void cut_kv(struct cutter *c, const struct model_spec *spec,
-                   const struct session_params *params, struct kv *kv)
+                   const struct session_params *params, const struct kv_pages *pages,
+                   struct kv *layers, struct session_bytes *bytes)
 {
-    const bool latent = spec->mla.kv_lora_rank > 0; /* values are the first part of the keys */
-    struct kv shape = {
-        .n_kv_heads = latent ? 1 : spec->num_key_value_heads,
-        .k_dim = latent ? spec->mla.kv_lora_rank + spec->mla.qk_rope_head_dim : spec->head_dim,
-        .v_dim = latent ? spec->mla.kv_lora_rank : spec->head_dim,
-    };
+    bytes->kv_page = 0;
     for (int i = 0; i < spec->num_hidden_layers; i++) {
-        shape.n_slots = n_slots(spec, i, params);
-        const size_t rows = (size_t)shape.n_kv_heads * (size_t)shape.n_slots;
-        float *const k = cut(c, rows, (size_t)shape.k_dim);
-        float *const v = latent ? k : cut(c, rows, (size_t)shape.v_dim);
-        if (kv) {
-            kv[i] = shape;
-            kv[i].k = k;
-            kv[i].v = v;
-        }
+        struct kv kv = kv_shape(spec, params, pages, i);
+        size_t n = 0;
+        c->overflow = !kv_bytes(&kv, &n) || c->overflow;
+        if (!kv.n_ring)
+            bytes->kv_page += n / (size_t)pages->n_pages;
+        kv.memory = cut_bytes(c, n, 1);
+        if (layers)
+            layers[i] = kv;
     }
 }
 
@@ -87,12 +147,6 @@ static bool needs_branch(const struct model_spec *spec)
 {
     return spec->norm_place == NORM_AFTER || spec->norm_place == NORM_BOTH ||
            spec->residual == RESIDUAL_PARALLEL;
-}
-
-static int *cut_ints(struct cutter *c, size_t n_rows, size_t n_columns)
-{
-    _Static_assert(sizeof(int) == sizeof(float), "both are cut in the same way");
-    return (int *)(void *)cut(c, n_rows, n_columns);
 }
 
 static void cut_attention(struct cutter *c, const struct model_spec *spec, size_t n, struct pass *p)
@@ -190,93 +244,132 @@ static void cut_scratch(struct cutter *c, const struct model_spec *spec,
         p->rope_cos[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
         p->rope_sin[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
     }
-    p->scores = cut(c, (size_t)params->n_threads, (size_t)params->n_context + 1);
+    p->n_attend_scratch = 0;
+    for (int i = 0; i < spec->num_hidden_layers; i++) {
+        const struct kv kv = kv_shape(spec, params, NULL, i);
+        const size_t needed = round_up(attend_scratch(&kv), LINE / sizeof(float));
+        p->n_attend_scratch = needed > p->n_attend_scratch ? needed : p->n_attend_scratch;
+    }
+    p->attend_scratch = cut(c, (size_t)params->n_threads, p->n_attend_scratch);
     cut_room(c, spec, params, p);
 }
 
-/* The whole block; *bytes gets the sizes of its parts. False on overflow. */
-static bool cut_all(struct cutter *c, const struct model_spec *spec,
-                    const struct session_params *params, struct kv *kv, struct pass *pass,
-                    struct session_bytes *bytes)
+/* What tells texts and rows apart. */
+static void cut_tables(struct cutter *c, struct session *s)
 {
-    cut_kv(c, spec, params, kv);
+    const size_t n = (size_t)s->params.n_batch, n_sequences = (size_t)s->params.n_sequences;
+    s->pages.table = cut_ints(c, n_sequences, (size_t)s->pages.n_blocks);
+    s->pages.n_users = cut_ints(c, (size_t)s->pages.n_pages, 1);
+    s->pages.free = cut_ints(c, (size_t)s->pages.n_pages, 1);
+    s->sequences = cut_bytes(c, n_sequences, sizeof *s->sequences);
+    s->rows = cut_bytes(c, n, sizeof *s->rows);
+    s->ids = cut_bytes(c, n, sizeof *s->ids);
+    s->positions = cut_ints(c, n, 1);
+    s->row_sequences = cut_ints(c, n, 1);
+    s->logit_rows = cut_ints(c, n, 1);
+    s->runs = cut_bytes(c, n, sizeof *s->runs);
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        const size_t half = (size_t)s->model->spec.ropes[r].n_dims / 2;
+        s->inv_freq[r] = cut_bytes(c, n_sequences * half, sizeof *s->inv_freq[r]);
+        s->rope_factor[r] = cut_bytes(c, n_sequences, sizeof *s->rope_factor[r]);
+    }
+}
+
+/* The whole block; *bytes gets the sizes of its parts. False on overflow. */
+static bool cut_all(struct cutter *c, struct session *s, struct session_bytes *bytes)
+{
+    const struct model_spec *const spec = &s->model->spec;
+    cut_kv(c, spec, &s->params, &s->pages, s->kv, bytes);
     bytes->kv = c->used;
-    cut_scratch(c, spec, params, pass);
+    cut_scratch(c, spec, &s->params, &s->pass);
+    cut_tables(c, s);
     bytes->scratch = c->used - bytes->kv;
-    pass->logits = cut(c, (size_t)params->n_rows, (size_t)spec->vocab_size);
+    s->pass.logits = cut(c, (size_t)s->params.n_rows, (size_t)spec->vocab_size);
     bytes->logits = c->used - bytes->kv - bytes->scratch;
     return !c->overflow;
+}
+
+/* The parameters with nothing left open, and the number of pages. */
+static bool complete(struct session *s, const struct session_params *params, struct err *e)
+{
+    struct session_params *const p = &s->params;
+    const int most = s->model->info.max_positions;
+    *p = *params;
+    p->n_threads = max_int(1, p->n_threads);
+    p->n_batch = max_int(1, p->n_batch);
+    p->n_rows = max_int(1, p->n_rows);
+    p->n_sequences = max_int(1, p->n_sequences);
+    if (p->n_context < 1 || p->n_context > most)
+        return err_set(e, ERR_CONTEXT,
+                       "a context of %d tokens is not possible: the model's maximum is %d",
+                       p->n_context, most);
+    const int64_t all = (int64_t)n_blocks(p->n_context) * p->n_sequences;
+    if (all > INT32_MAX)
+        return err_no_memory(e);
+    p->n_pages = p->n_pages > 0 && p->n_pages < all ? p->n_pages : (int)all;
+    s->pages = (struct kv_pages){
+        .n_pages = p->n_pages, .n_sequences = p->n_sequences, .n_blocks = n_blocks(p->n_context)};
+    return true;
 }
 
 bool session_measure(const struct model *m, const struct session_params *params,
                      struct session_bytes *out, struct err *e)
 {
-    struct session_params fitting = *params;
+    struct session unused = {.model = m};
     struct cutter c = {0};
-    struct pass unused = {0};
-    fitting.n_threads = max_int(1, params->n_threads);
-    fitting.n_batch = max_int(1, params->n_batch);
-    fitting.n_rows = max_int(1, params->n_rows);
-    if (params->n_context < 1 || params->n_context > m->info.max_positions)
-        return err_set(e, ERR_CONTEXT,
-                       "a context of %d tokens is not possible: the model's maximum is %d",
-                       params->n_context, m->info.max_positions);
-    if (!cut_all(&c, &m->spec, &fitting, NULL, &unused, out))
-        return err_no_memory(e);
-    return true;
-}
-
-static size_t n_frequencies(const struct model_spec *spec)
-{
-    size_t n = 0;
-    for (int r = 0; r < SPEC_MAX_ROPES; r++)
-        n += (size_t)spec->ropes[r].n_dims / 2;
-    return n;
+    return complete(&unused, params, e) && (cut_all(&c, &unused, out) || err_no_memory(e));
 }
 
 static bool take_memory(struct session *s, struct err *e)
 {
-    const struct model_spec *const spec = &s->model->spec;
-    struct session_bytes bytes = {0};
+    struct session_bytes bytes;
     if (!session_measure(s->model, &s->params, &bytes, e))
         return false;
     const size_t total = bytes.kv + bytes.scratch + bytes.logits;
     s->block = calloc(1, total + LINE); /* zeroed by the kernel, page by page, on first touch */
-    s->kv = calloc((size_t)spec->num_hidden_layers, sizeof *s->kv);
-    s->inv_freq = calloc(n_frequencies(spec) + 1, sizeof *s->inv_freq);
-    s->positions = calloc((size_t)s->params.n_batch, sizeof *s->positions);
-    if (!s->block || !s->kv || !s->inv_freq || !s->positions)
+    s->kv = calloc((size_t)s->model->spec.num_hidden_layers, sizeof *s->kv);
+    if (!s->block || !s->kv)
         return err_set(e, ERR_RUNTIME,
                        "a context of %d tokens needs %zu MiB, which are not to be had",
                        s->params.n_context, total >> 20);
-    char *const aligned = (char *)round_up((size_t)s->block, LINE);
-    struct cutter c = {.base = aligned};
-    return cut_all(&c, spec, &s->params, s->kv, &s->pass, &bytes) || err_no_memory(e);
+    struct cutter c = {.base = (char *)round_up((size_t)s->block, LINE)};
+    return cut_all(&c, s, &bytes) || err_no_memory(e);
+}
+
+static void fill_pass(struct session *s)
+{
+    s->pass.spec = &s->model->spec;
+    s->pass.weights = &s->model->weights;
+    s->pass.kv = s->kv;
+    s->pass.ids = s->ids;
+    s->pass.positions = s->positions;
+    s->pass.sequences = s->row_sequences;
+    s->pass.runs = s->runs;
+    s->pass.logit_rows = s->logit_rows;
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        s->pass.inv_freq[r] = s->inv_freq[r];
+        s->pass.rope_factor[r] = s->rope_factor[r];
+    }
 }
 
 struct session *session_new(const struct model *m, struct compute *c,
                             const struct session_params *params, struct err *e)
 {
     struct session *s = calloc(1, sizeof *s);
+    struct session_params fitting = *params;
     if (!s) {
         err_no_memory(e);
         return NULL;
     }
     s->model = m;
     s->compute = c;
-    s->params = *params;
-    s->params.n_threads = compute_n_threads(c);
-    s->params.n_batch = max_int(1, params->n_batch);
-    s->params.n_rows = max_int(1, params->n_rows);
-    if (!take_memory(s, e)) {
+    fitting.n_threads = compute_n_threads(c);
+    if (!complete(s, &fitting, e) || !take_memory(s, e)) {
         session_free(s);
         return NULL;
     }
-    s->pass.spec = &m->spec;
-    s->pass.weights = &m->weights;
-    s->pass.kv = s->kv;
-    s->pass.positions = s->positions;
-    s->pass.n_context = params->n_context;
+    kv_pages_reset(&s->pages);
+    fill_pass(s);
     return s;
 }
 
@@ -286,68 +379,122 @@ void session_free(struct session *s)
         return;
     free(s->block);
     free(s->kv);
-    free(s->inv_freq);
-    free(s->positions);
     free(s);
 }
 
 /* ---- tokens ---- */
 
-static bool check_tokens(const struct session *s, const int32_t *ids, int n, struct err *e)
+static struct sequence *sequence_of(const struct session *s, int sequence)
 {
-    const int vocab_size = s->model->spec.vocab_size, n_context = s->params.n_context;
-    if (n > n_context - s->position)
-        return err_set(e, ERR_CONTEXT, "%d tokens do not fit the context of %d%s", s->position + n,
-                       n_context, s->position ? " (what is there already included)" : "");
-    for (int i = 0; i < n; i++)
-        if (ids[i] < 0 || ids[i] >= vocab_size)
-            return err_set(e, ERR_RUNTIME, "the token id %d is outside the vocabulary of %d",
-                           (int)ids[i], vocab_size);
+    assert(sequence >= 0 && sequence < s->params.n_sequences);
+    return &s->sequences[sequence];
+}
+
+static bool check_id(const struct session *s, int32_t id, struct err *e)
+{
+    const int vocab_size = s->model->spec.vocab_size;
+    return (id >= 0 && id < vocab_size) ||
+           err_set(e, ERR_RUNTIME, "the token id %d is outside the vocabulary of %d", (int)id,
+                   vocab_size);
+}
+
+static bool check_room(const struct session *s, int sequence, int n, struct err *e)
+{
+    const int n_context = s->params.n_context, position = s->sequences[sequence].position;
+    return n <= n_context - position ||
+           err_set(e, ERR_CONTEXT, "%d tokens do not fit the context of %d%s", position + n,
+                   n_context, position ? " (what is there already included)" : "");
+}
+
+/* The pages for n more tokens, for which the context has room. */
+static bool take_pages(struct session *s, int sequence, int n, struct err *e)
+{
+    const int position = s->sequences[sequence].position;
+    const int wanted = session_wanted_pages(s, sequence, n);
+    if (wanted > s->pages.n_free)
+        return err_set(e, ERR_CONTEXT, "the KV cache has %d free pages of %d, not %d",
+                       s->pages.n_free, s->pages.n_pages, wanted);
+    kv_pages_take(&s->pages, s->kv, s->model->spec.num_hidden_layers, sequence, position,
+                  position + n);
     return true;
 }
 
 /* Frequencies that depend on the length follow the text as it grows (transformers,
  * dynamic_rope_update). */
-static void update_ropes(struct session *s, int length)
+static void update_ropes(struct session *s, int sequence, int length)
 {
-    double *inv_freq = s->inv_freq;
+    struct sequence *const text = &s->sequences[sequence];
+    if (text->rope_length == length)
+        return;
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         const struct rope *const rope = &s->model->spec.ropes[r];
-        const bool fresh = s->rope_length == length;
-        if (!s->rope_length || (rope_depends_on_length(rope) && !fresh))
-            rope_frequencies(rope, length, inv_freq);
-        s->pass.inv_freq[r] = inv_freq;
-        s->pass.rope_factor[r] = rope_attention_factor(rope, length);
-        inv_freq += rope->n_dims / 2;
+        if (text->rope_length && !rope_depends_on_length(rope))
+            continue;
+        rope_frequencies(rope, length,
+                         s->inv_freq[r] + (size_t)sequence * (size_t)(rope->n_dims / 2));
+        s->rope_factor[r][sequence] = rope_attention_factor(rope, length);
     }
-    s->rope_length = length;
+    text->rope_length = length;
 }
 
-/* At most n_batch tokens; the last n_rows of them give logits. */
-static void run_pass(struct session *s, const int32_t *ids, int n, int n_rows)
+/* Makes ready for n more tokens, whose pages are taken. */
+static void prepare(struct session *s, int sequence, int n)
 {
-    s->pass.ids = ids;
-    s->pass.n = n;
-    s->pass.n_rows = n_rows;
-    for (int i = 0; i < n; i++)
-        s->positions[i] = s->position + i;
-    for (int i = 0; i < s->model->spec.num_hidden_layers; i++)
-        kv_make_room(&s->kv[i], s->position, s->position + n, s->model->spec.layers[i].window - 1);
-    compute_run(s->compute, forward_run, &s->pass);
-    s->position += n;
+    struct sequence *const text = &s->sequences[sequence];
+    const int end = text->position + n;
+    update_ropes(s, sequence, max_int(text->expected, end));
+    text->highest = max_int(text->highest, end);
 }
+
+/* Row i of the next pass: the next token of its sequence. */
+static void add_row(struct session *s, const struct session_row *row, int i)
+{
+    struct pass *const p = &s->pass;
+    struct attend_run *const last = p->n_runs ? &s->runs[p->n_runs - 1] : NULL;
+    const int position = s->sequences[row->sequence].position++;
+    s->ids[i] = row->id;
+    s->positions[i] = position;
+    s->row_sequences[i] = row->sequence;
+    if (row->wants_logits)
+        s->logit_rows[p->n_rows++] = i;
+    if (last && last->sequence == row->sequence)
+        last->n++;
+    else
+        s->runs[p->n_runs++] =
+            (struct attend_run){.sequence = row->sequence, .position = position, .row = i, .n = 1};
+}
+
+/* At most n_batch rows, whose sequences are prepared. */
+static void run_pass(struct session *s, const struct session_row *rows, int n)
+{
+    s->pass.n = n;
+    s->pass.n_rows = 0;
+    s->pass.n_runs = 0;
+    for (int i = 0; i < n; i++)
+        add_row(s, &rows[i], i);
+    compute_run(s->compute, forward_run, &s->pass);
+}
+
+/* ---- one text ---- */
 
 /* all: every token gives a row of logits, one behind the other; else only the last. */
-static const float *run(struct session *s, const int32_t *ids, int n, bool all, struct err *e)
+static const float *run_text(struct session *s, const int32_t *ids, int n, bool all, struct err *e)
 {
-    if (!check_tokens(s, ids, n, e))
-        return NULL;
     float *const logits = s->pass.logits;
-    update_ropes(s, max_int(s->expected, s->position + n));
+    if (!check_room(s, 0, n, e))
+        return NULL;
+    for (int i = 0; i < n; i++)
+        if (!check_id(s, ids[i], e))
+            return NULL;
+    if (!take_pages(s, 0, n, e))
+        return NULL;
+    prepare(s, 0, n);
     for (int done = 0; done < n;) {
         const int n_now = min_int(n - done, s->params.n_batch);
-        const bool last = done + n_now == n;
-        run_pass(s, ids + done, n_now, all ? n_now : last);
+        for (int i = 0; i < n_now; i++)
+            s->rows[i] =
+                (struct session_row){.id = ids[done + i], .wants_logits = all || done + i == n - 1};
+        run_pass(s, s->rows, n_now);
         if (all)
             s->pass.logits += (size_t)n_now * (size_t)s->model->spec.vocab_size;
         done += n_now;
@@ -358,12 +505,12 @@ static const float *run(struct session *s, const int32_t *ids, int n, bool all, 
 
 void session_expect(struct session *s, int n)
 {
-    s->expected = n;
+    session_sequence_expect(s, 0, n);
 }
 
 const float *session_prompt(struct session *s, const int32_t *ids, int n, struct err *e)
 {
-    return run(s, ids, n, false, e);
+    return run_text(s, ids, n, false, e);
 }
 
 const float *session_score(struct session *s, const int32_t *ids, int n, struct err *e)
@@ -373,31 +520,155 @@ const float *session_score(struct session *s, const int32_t *ids, int n, struct 
                 s->params.n_rows);
         return NULL;
     }
-    return run(s, ids, n, true, e);
+    return run_text(s, ids, n, true, e);
 }
 
 const float *session_step(struct session *s, int32_t id, struct err *e)
 {
-    return run(s, &id, 1, false, e);
+    return run_text(s, &id, 1, false, e);
 }
 
 int session_position(const struct session *s)
 {
-    return s->position;
+    return session_sequence_position(s, 0);
 }
 
 bool session_rewind(struct session *s, int position)
 {
-    const struct model_spec *const spec = &s->model->spec;
-    if (position < 0 || position > s->position)
-        return false;
-    for (int i = 0; i < spec->num_hidden_layers; i++) {
-        const int needed = max_int(0, position - spec->layers[i].window + 1);
-        if (position && spec->layers[i].window && needed < s->kv[i].first)
+    return session_sequence_rewind(s, 0, position);
+}
+
+/* ---- many sequences ---- */
+
+static bool check_rows(const struct session *s, const struct session_row *rows, int n,
+                       struct err *e)
+{
+    int n_wanted = 0;
+    if (n < 1 || n > s->params.n_batch)
+        return err_set(e, ERR_RUNTIME, "%d rows in one pass: there can be 1 to %d", n,
+                       s->params.n_batch);
+    for (int i = 0; i < n; i++) {
+        n_wanted += rows[i].wants_logits;
+        if (rows[i].sequence < 0 || rows[i].sequence >= s->params.n_sequences)
+            return err_set(e, ERR_RUNTIME, "the sequence %d is not one of %d", rows[i].sequence,
+                           s->params.n_sequences);
+        if (!check_id(s, rows[i].id, e))
             return false;
     }
-    s->position = position;
-    for (int i = 0; position == 0 && i < spec->num_hidden_layers; i++)
-        s->kv[i].first = 0;
+    return n_wanted <= s->params.n_rows ||
+           err_set(e, ERR_RUNTIME, "%d rows of logits were asked for, %d can be had", n_wanted,
+                   s->params.n_rows);
+}
+
+/* Room and pages for all rows, or nothing. One sequence after the other takes its pages: what two
+ * share and both write into is copied by the first alone. */
+static bool admit(struct session *s, const struct session_row *rows, int n, struct err *e)
+{
+    bool ok = true;
+    for (int i = 0; i < n; i++)
+        s->sequences[rows[i].sequence].n_new++;
+    for (int i = 0; i < n && ok; i++) {
+        struct sequence *const text = &s->sequences[rows[i].sequence];
+        if (text->n_new < 0) /* has taken them */
+            continue;
+        ok = check_room(s, rows[i].sequence, text->n_new, e) &&
+             take_pages(s, rows[i].sequence, text->n_new, e);
+        text->n_new = -text->n_new;
+    }
+    for (int i = 0; i < n; i++) {
+        struct sequence *const text = &s->sequences[rows[i].sequence];
+        if (ok && text->n_new)
+            prepare(s, rows[i].sequence, -text->n_new);
+        else if (!ok)
+            kv_pages_drop(&s->pages, rows[i].sequence, text->position);
+        text->n_new = 0;
+    }
+    return ok;
+}
+
+const float *session_run(struct session *s, const struct session_row *rows, int n, struct err *e)
+{
+    if (!check_rows(s, rows, n, e) || !admit(s, rows, n, e))
+        return NULL;
+    run_pass(s, rows, n);
+    return s->pass.logits;
+}
+
+void session_sequence_expect(struct session *s, int sequence, int n)
+{
+    sequence_of(s, sequence)->expected = n;
+}
+
+int session_sequence_position(const struct session *s, int sequence)
+{
+    return sequence_of(s, sequence)->position;
+}
+
+/* True where every ring still holds what is seen from that position on. */
+static bool rings_reach(const struct session *s, int sequence, int position)
+{
+    const struct model_spec *const spec = &s->model->spec;
+    for (int i = 0; i < spec->num_hidden_layers; i++) {
+        const int lost = n_blocks(sequence_of(s, sequence)->highest) - s->kv[i].n_ring;
+        const int needed = max_int(0, position - spec->layers[i].window + 1);
+        if (s->kv[i].n_ring && needed < (int64_t)lost * KV_PAGE)
+            return false;
+    }
     return true;
+}
+
+bool session_sequence_rewind(struct session *s, int sequence, int position)
+{
+    struct sequence *const text = sequence_of(s, sequence);
+    if (position < 0 || position > text->position ||
+        (position > 0 && !rings_reach(s, sequence, position)))
+        return false;
+    text->position = position;
+    if (position == 0)
+        text->highest = 0;
+    kv_pages_drop(&s->pages, sequence, position);
+    return true;
+}
+
+void session_sequence_reset(struct session *s, int sequence)
+{
+    session_sequence_rewind(s, sequence, 0);
+    sequence_of(s, sequence)->expected = 0;
+}
+
+/* True where the keys of both would be rotated alike. */
+static bool rotates_alike(const struct session *s, const struct sequence *from,
+                          const struct sequence *to)
+{
+    const int longest = max_int(from->rope_length, to->expected);
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        const struct rope *const rope = &s->model->spec.ropes[r];
+        if (rope_depends_on_length(rope) && longest > rope->original_max_position_embeddings)
+            return false;
+    }
+    return true;
+}
+
+bool session_share(struct session *s, int from, int to, int n)
+{
+    const struct sequence *const source = sequence_of(s, from);
+    struct sequence *const text = sequence_of(s, to);
+    assert(from != to && text->position == 0 && n >= 0 && n <= source->position);
+    if (!rings_reach(s, from, n) || !rotates_alike(s, source, text))
+        return false;
+    kv_pages_share(&s->pages, s->kv, s->model->spec.num_hidden_layers, from, to, n);
+    text->position = n;
+    text->highest = source->highest;
+    return true;
+}
+
+int session_free_pages(const struct session *s)
+{
+    return s->pages.n_free;
+}
+
+int session_wanted_pages(const struct session *s, int sequence, int n)
+{
+    const int position = sequence_of(s, sequence)->position;
+    return kv_pages_wanted(&s->pages, sequence, position, position + n);
 }

@@ -481,6 +481,21 @@ int32_t tokenizer_n_ids(const struct tokenizer *t)
     return t->vocab.n_ids;
 }
 
+size_t tokenizer_bytes(const struct tokenizer *t)
+{
+    const struct vocab *v = &t->vocab;
+    const struct bpe *b = &t->bpe;
+    const size_t n_nodes = (size_t)t->unigram.trie.n_nodes + t->added.raw.trie.n_nodes +
+                           t->added.normalized.trie.n_nodes;
+    const size_t vocab = (size_t)v->n_ids * (sizeof *v->piece + sizeof *t->special) +
+                         v->n_slots * sizeof *v->slot + v->n_text;
+    const size_t merges = b->n_merges * (sizeof *b->merge + (b->rank ? sizeof *b->rank : 0)) +
+                          b->n_slots * sizeof *b->slot +
+                          (b->joint ? ((size_t)1 << b->joint_bits) / 8 : 0);
+    return sizeof *t + vocab + merges + n_nodes * sizeof(struct trie_node) +
+           t->unigram.n * sizeof *t->unigram.score;
+}
+
 int32_t tokenizer_bos(const struct tokenizer *t)
 {
     return t->bos;

@@ -37,6 +37,9 @@ void tokenizer_free(struct tokenizer *t);
 /* One more than the largest id. */
 int32_t tokenizer_n_ids(const struct tokenizer *t);
 
+/* The memory that the tables take, all but some KiB of what the tokenizer has. */
+size_t tokenizer_bytes(const struct tokenizer *t);
+
 /* The ids of bos_token and eos_token where the files name them, else -1. */
 int32_t tokenizer_bos(const struct tokenizer *t);
 int32_t tokenizer_eos(const struct tokenizer *t);

@@ -13,10 +13,18 @@
 enum { ID_BITS = 22, TAG_BITS = 9 };
 _Static_assert(VOCAB_MAX_IDS == 1 << ID_BITS, "every id fits a slot");
 
+/* The lower half of a * b xor the upper one; where C has no such product, from halves of a and b.
+ */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
-    __uint128_t product = (__uint128_t)a * b;
+#if defined(__SIZEOF_INT128__)
+    const __uint128_t product = (__uint128_t)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else
+    const uint64_t a0 = (uint32_t)a, a1 = a >> 32, b0 = (uint32_t)b, b1 = b >> 32;
+    const uint64_t middle = a1 * b0 + (a0 * b0 >> 32), rest = a0 * b1 + (uint32_t)middle;
+    return a * b ^ (a1 * b1 + (middle >> 32) + (rest >> 32));
+#endif
 }
 
 static uint64_t load(const char *text, size_t n)

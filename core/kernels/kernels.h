@@ -63,6 +63,50 @@ struct linear_args {
     bool add;
 };
 
+/* Elements of a KV cache. */
+enum { CACHE_F32, CACHE_F16, CACHE_I8, N_CACHE_TYPES };
+
+/* A block of attention is as many positions of the cache, and begins at a multiple of it. Values
+ * lie in rows of whole ATTEND_LANES, so that no vector ends within one. */
+enum { ATTEND_BLOCK = 64, ATTEND_LANES = 16 };
+
+/* One query of one head on its way over the blocks that it sees, from the first to the last. It
+ * begins with max -INFINITY (or the head's sink), sum 0 (or 1, the sink's share) and acc zero; what
+ * attention brings is acc / sum. */
+struct attend_row {
+    const float *q; /* [k_dim] */
+    float *acc;     /* [v_dim]: the sum over positions of exp(score - max) * value */
+    float max;      /* of the scores so far */
+    float sum;      /* of exp(score - max) */
+    float slope;    /* the score falls by slope * distance (ALiBi); 0: it does not */
+    int position;   /* of the query: the last that it sees */
+    int first;      /* the first that it sees */
+};
+
+/*
+ * Takes rows over one block (online softmax, Milakov and Gimelshein 2018; Dao et al. 2022):
+ *   score(j) = softcap(scale * sum over d of q[d] * k[d, j]) - slope * (row's position - j)
+ *   max' = max(max, scores), p(j) = exp(score(j) - max')
+ *   sum = sum * exp(max - max') + sum over j of p(j)
+ *   acc[d] = acc[d] * exp(max - max') + sum over j of p(j) * v[j, d]
+ * over the positions j of the block that the row sees; no other values are touched, and a row that
+ * sees none stays as it is. softcap(x) is softcap * tanh(x / softcap), or x where that is 0. A
+ * stored element counts times the scale of its position, where scales are given.
+ */
+struct attend_args {
+    struct attend_row *rows; /* [n_rows], their positions not descending */
+    size_t n_rows;
+    const void *k;         /* [k_dim, ATTEND_BLOCK] */
+    const void *v;         /* [ATTEND_BLOCK, v_dim] */
+    const float *k_scales; /* [ATTEND_BLOCK] or NULL */
+    const float *v_scales; /* the same */
+    size_t k_dim;
+    size_t v_dim; /* a multiple of ATTEND_LANES */
+    int position; /* of the block's first */
+    float scale;
+    float softcap;
+};
+
 /*
  * A row of activations in int8, as to_i8 makes it from n values: k rounded up to whole blocks, zero
  * behind n; then a scale (float) and a sum of codes (int32_t) for each group. Blocks are the unit
@@ -165,17 +209,17 @@ struct kernels {
      * sin are given, [n / 2] each. Su et al. 2021; Hugging Face's rotate_half. */
     void (*rope_half)(float *x, const float *cos, const float *sin, size_t n);
 
-    /* ORDER. scores[j] = scale * sum over d of q[d] * k[j * k_stride + d], j in [0, n_positions).
-     */
-    void (*attend_scores)(float *scores, const float *q, const float *k, size_t k_stride,
-                          size_t n_positions, size_t head_dim, float scale);
-
     /* ORDER. In place: exp(x - max) / sum. Where all are -inf the result is all zero. */
     void (*softmax)(float *x, size_t n);
 
-    /* ORDER. out[d] = sum over j of p[j] * v[j * v_stride + d]. */
-    void (*attend_values)(float *out, const float *p, const float *v, size_t v_stride,
-                          size_t n_positions, size_t head_dim);
+    /* EXACT. Writes n floats as elements of a cache, `stride` elements apart, and returns their
+     * scale: 1 but for I8. F16 rounds to the nearest (even) and stops at +-65504. I8 stores
+     * x * (127 / max |x|) rounded, the scale being max |x| / 127; where max |x| is below 1e-30 all
+     * is zero, where there is a NaN the scale is NaN. */
+    float (*cache_store[N_CACHE_TYPES])(void *out, size_t stride, const float *x, size_t n);
+
+    /* ORDER. One block of attention (struct attend_args); see there. */
+    void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
 
     /* For measuring, in no class: n_steps rounds of the level's best instruction on registers
      * alone, in enough independent chains to keep it busy. Gives the multiplications and additions

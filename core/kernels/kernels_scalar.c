@@ -4,6 +4,7 @@
  * measured against these functions, so nothing here is clever, and nothing may be contracted
  * (-ffp-contract=off).
  */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -355,17 +356,6 @@ static void rope_half(float *x, const float *cos, const float *sin, size_t n)
     }
 }
 
-static void attend_scores(float *scores, const float *q, const float *k, size_t k_stride,
-                          size_t n_positions, size_t head_dim, float scale)
-{
-    for (size_t j = 0; j < n_positions; j++) {
-        double sum = 0;
-        for (size_t d = 0; d < head_dim; d++)
-            sum += (double)q[d] * (double)k[j * k_stride + d];
-        scores[j] = (float)((double)scale * sum);
-    }
-}
-
 /* Where all are -inf the maximum cannot be taken off (-inf - -inf is NaN): zero is, and the sum of
  * zero says that there is nothing to divide. A NaN still reaches every element. */
 static void softmax(float *x, size_t n)
@@ -382,16 +372,124 @@ static void softmax(float *x, size_t n)
         x[i] = (float)(exp((double)x[i] - shift) * inverse);
 }
 
-static void attend_values(float *out, const float *p, const float *v, size_t v_stride,
-                          size_t n_positions, size_t head_dim)
+/* ---- the cache, and attention over it ---- */
+
+static uint32_t to_bits(float f)
 {
-    for (size_t d = 0; d < head_dim; d++) {
-        double sum = 0;
-        for (size_t j = 0; j < n_positions; j++)
-            sum += (double)p[j] * (double)v[j * v_stride + d];
-        out[d] = (float)sum;
-    }
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
 }
+
+/* To the nearest, ties to even, stopping at the largest finite one. */
+static uint16_t f32_to_f16(float f)
+{
+    const uint16_t sign = (uint16_t)(to_bits(f) >> 16 & 0x8000);
+    const double size = fabs((double)f);
+    int exponent;
+    if (isnan(f))
+        return sign | 0x7e00;
+    if (size >= 65504)
+        return sign | 0x7bff;
+    if (size < 0x1p-14)
+        return (uint16_t)(sign | (int)nearbyint(size * 0x1p24));
+    const double mantissa = nearbyint(frexp(size, &exponent) * 2048); /* 1024 .. 2048 */
+    return (uint16_t)(sign | (((exponent + 14) << 10) + (int)mantissa - 1024));
+}
+
+static float cache_store_f32(void *out, size_t stride, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy((float *)out + i * stride, x + i, sizeof *x);
+    return 1;
+}
+
+static float cache_store_f16(void *out, size_t stride, const float *x, size_t n)
+{
+    uint16_t *const halves = out;
+    for (size_t i = 0; i < n; i++)
+        halves[i * stride] = f32_to_f16(x[i]);
+    return 1;
+}
+
+static float cache_store_i8(void *out, size_t stride, const float *x, size_t n)
+{
+    int8_t *const codes = out;
+    float max = 0;
+    bool nan = false;
+    for (size_t i = 0; i < n; i++) {
+        max = fmaxf(max, fminf(fabsf(x[i]), FLT_MAX));
+        nan = nan || isnan(x[i]);
+    }
+    const bool zero = nan || max < 1e-30f;
+    for (size_t i = 0; i < n; i++)
+        codes[i * stride] =
+            zero ? 0 : (int8_t)rintf(fminf(fmaxf(x[i], -FLT_MAX), FLT_MAX) * (127 / max));
+    return nan ? NAN : zero ? 0 : max / 127;
+}
+
+static inline double cache_at(int type, const void *cache, size_t i)
+{
+    return type == CACHE_I8
+               ? ((const int8_t *)cache)[i]
+               : (double)weight_at(type == CACHE_F16 ? WEIGHT_F16 : WEIGHT_F32, cache, i);
+}
+
+/* The score of position j of the block. */
+static inline float attend_score(const struct attend_args *a, int type,
+                                 const struct attend_row *row, size_t j)
+{
+    double sum = 0;
+    for (size_t d = 0; d < a->k_dim; d++)
+        sum += (double)row->q[d] * cache_at(type, a->k, d * ATTEND_BLOCK + j);
+    sum *= (double)a->scale * (a->k_scales ? (double)a->k_scales[j] : 1);
+    if (a->softcap > 0)
+        sum = (double)a->softcap * tanh(sum / (double)a->softcap);
+    return (float)(sum - (double)row->slope * (row->position - a->position - (int)j));
+}
+
+static inline void attend_row(const struct attend_args *a, int type, struct attend_row *row)
+{
+    float p[ATTEND_BLOCK], max = row->max;
+    const int begin = row->first > a->position ? row->first - a->position : 0;
+    const int behind = row->position - a->position + 1;
+    const int end = behind < ATTEND_BLOCK ? behind : ATTEND_BLOCK;
+    if (begin >= end)
+        return;
+    for (int j = begin; j < end; j++) {
+        p[j] = attend_score(a, type, row, (size_t)j);
+        max = p[j] > max ? p[j] : max;
+    }
+    const double shift = max == -INFINITY ? 0 : (double)max;
+    const double factor = exp((double)row->max - shift);
+    double sum = (double)row->sum * factor;
+    for (int j = begin; j < end; j++) {
+        const double e = exp((double)p[j] - shift);
+        sum += e;
+        p[j] = (float)(e * (a->v_scales ? (double)a->v_scales[j] : 1));
+    }
+    for (size_t d = 0; d < a->v_dim; d++) {
+        double acc = (double)row->acc[d] * factor;
+        for (int j = begin; j < end; j++)
+            acc += (double)p[j] * cache_at(type, a->v, (size_t)j * a->v_dim + d);
+        row->acc[d] = (float)acc;
+    }
+    row->max = max;
+    row->sum = (float)sum;
+}
+
+#define ATTEND(suffix, type)                                                                       \
+    static void attend_##suffix(const struct attend_args *a)                                       \
+    {                                                                                              \
+        for (size_t i = 0; i < a->n_rows; i++)                                                     \
+            attend_row(a, type, &a->rows[i]);                                                      \
+    }
+
+ATTEND(f32, CACHE_F32)
+ATTEND(f16, CACHE_F16)
+ATTEND(i8, CACHE_I8)
+
+/* ---- for measuring ---- */
 
 static double peak_f32(size_t n_steps)
 {
@@ -451,9 +549,11 @@ void kernels_scalar_fill(struct kernels *k)
         .mul = mul,
         .add = add,
         .rope_half = rope_half,
-        .attend_scores = attend_scores,
         .softmax = softmax,
-        .attend_values = attend_values,
+        .cache_store = {[CACHE_F32] = cache_store_f32,
+                        [CACHE_F16] = cache_store_f16,
+                        [CACHE_I8] = cache_store_i8},
+        .attend = {[CACHE_F32] = attend_f32, [CACHE_F16] = attend_f16, [CACHE_I8] = attend_i8},
         .peak = {[PEAK_F32] = peak_f32},
         .read_all = read_all,
     };

@@ -5,13 +5,13 @@
 succeeds "a table" inspect
 for line in "^$tales\$" '^model_type  *llama$' '^parameters  *4492032$' '^vocab_size  *4096$' '^norm_eps  *1e-05$' \
     '^  BF16  *47, 8.6 MiB$' '^  model.safetensors  *8.6 MiB$' '^memory for a context of 512 tokens' \
-    '^  KV cache  *[0-9.]* MiB$'; do
+    '^  KV cache  *[0-9.]* MiB$' '^  tokenizer  *[0-9.]* KiB$'; do
     has "the table has $line" "$line"
 done
 succeeds "--json" inspect --json
 for part in '"model_type":"llama"' '"parameters":4492032' '"tie_word_embeddings":true' '"norm_eps":1e-05' \
     '"dtypes":\[{"dtype":"BF16","n_tensors":47,"bytes":8984064}\]' '{"name":"model.safetensors","bytes":8989544}' \
-    '"memory":{"context":512,"kv_bytes":[0-9]*,"scratch_bytes":[0-9]*,"logits_bytes":16384}}$'; do
+    '"memory":{"context":512,"kv_bytes":[0-9]*,"scratch_bytes":[0-9]*,"logits_bytes":16384,"tokenizer_bytes":[1-9][0-9]*}}$'; do
     has "--json has $part" "$part"
 done
 whole=$(field kv_bytes)

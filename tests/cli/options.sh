@@ -32,6 +32,7 @@ refuses "--repeat-penalty 0" 2 "between 0.01 and 100" --repeat-penalty 0 hi
 
 refuses "--precision f64" 2 '--precision: "f64" is none of auto|f32' --precision f64 hi
 refuses "--precision au" 2 'is none of' --precision au hi
+refuses "--kv q4" 2 '--kv: "q4" is none of f32|f16|q8' --kv q4 hi
 refuses "--completions csh" 2 'is none of bash|zsh|fish' --completions csh
 refuses "--cpu nonsense" 2 nonsense --cpu nonsense hi
 refuses "--stop with nothing" 2 "--stop: an empty text" --stop '' hi
@@ -43,7 +44,7 @@ refuses "--ids of nothing" 2 "no token to begin with" --ids " "
 refuses "--logits nowhere" 1 "cannot write to $tmp/no/file" score --logits "$tmp/no/file" hi
 
 for option in --model --prompt --file --ids --max-tokens --context --threads --temp --top-k --top-p --min-p \
-    --typical-p --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --seed --stop --precision --cpu; do
+    --typical-p --repeat-penalty --repeat-last-n --presence-penalty --frequency-penalty --seed --stop --precision --kv --cpu; do
     refuses "$option without a value" 2 "$option needs a value" hi $option
 done
 refuses "-n without a value" 2 "--max-tokens needs a value" hi -n
@@ -84,6 +85,9 @@ prints "a command's name further on" "what score" --echo -n0 what score
 prints "the default command by name" ", there" generate --temp 0 -n 2 "Once upon a time"
 prints "--cpu scalar" ", there" --cpu scalar --temp 0 -n 2 "Once upon a time"
 prints "--threads 3" ", there" -t 3 --temp 0 -n 2 "Once upon a time"
+for kv in f32 f16 q8; do
+    prints "--kv $kv" ", there" --kv $kv --temp 0 -n 2 "Once upon a time"
+done
 prints "--precision f32" ", there" --precision f32 --temp 0 -n 2 "Once upon a time"
 
 # ---- help ----------------------------------------------------------------------------------------------------------
@@ -100,7 +104,7 @@ same "help is --help" "$tmp/help" "$tmp/out"
 succeeds "help generate" help generate
 same "help generate is --help" "$tmp/help" "$tmp/out"
 for option in model prompt file max-tokens context threads temp top-k top-p min-p typical-p repeat-penalty repeat-last-n \
-    presence-penalty frequency-penalty seed stop ignore-eos echo special stats json quiet ids print-ids no-bos precision \
+    presence-penalty frequency-penalty seed stop ignore-eos echo special stats json quiet ids print-ids no-bos precision kv \
     cpu help version; do
     has "--help names --$option" " --$option" "$tmp/help"
 done

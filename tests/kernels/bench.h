@@ -135,16 +135,42 @@ static void bench_pairs(const struct bench *b, void (*f)(float *, const float *,
     bench_line(b, "", seconds, BENCH_ELEMENTS, 8. * BENCH_ELEMENTS);
 }
 
-/* A cache of 1024 positions of 64 values, read again and again. */
-static void bench_attend(const struct bench *b, bool values)
+/* One head's past in memory, as long as that of a text of many heads, read by as many rows as share
+ * a head when decoding; then one block under the rows of a prompt. */
+static void bench_attend(const struct bench *b, void (*f)(const struct attend_args *), size_t size)
 {
-    enum { POSITIONS = 1024, DIM = 64 };
+    enum { DIM = 128, ROWS = 96 };
+    static const size_t row_counts[] = {1, 4, 7, ROWS};
+    struct attend_row rows[ROWS];
+    const size_t half = DIM * ATTEND_BLOCK * size;
+    for (size_t i = 0; i < sizeof row_counts / sizeof *row_counts; i++) {
+        const size_t n = row_counts[i], n_blocks = n == ROWS ? 8 : BENCH_WEIGHT_BYTES / 2 / half;
+        struct attend_args a = {.rows = rows, .n_rows = n, .k_dim = DIM, .v_dim = DIM, .scale = 1};
+        char what[64];
+        double seconds;
+        for (size_t r = 0; r < n; r++)
+            rows[r] = (struct attend_row){
+                .q = b->x + r * DIM, .acc = b->y + r * DIM, .position = ATTEND_BLOCK};
+        snprintf(what, sizeof what, "%zu rows of %d%s", n, DIM, n == ROWS ? ", one block" : "");
+        BENCH_BEST(
+            seconds, for (size_t j = 0; j < n_blocks; j++) {
+                a.k = b->w + (n == ROWS ? 0 : j) * 2 * half;
+                a.v = (const char *)a.k + half;
+                f(&a);
+            });
+        bench_line(b, what, seconds, 4. * DIM * ATTEND_BLOCK * (double)(n * n_blocks),
+                   2. * (double)(half * n_blocks));
+    }
+}
+
+/* A key. */
+static void bench_cache_store(const struct bench *b,
+                              float (*f)(void *, size_t, const float *, size_t), size_t size)
+{
+    enum { DIM = 128 };
     double seconds;
-    if (values)
-        BENCH_BEST(seconds, b->k->attend_values(b->y, b->x, b->x + DIM, DIM, POSITIONS, DIM));
-    else
-        BENCH_BEST(seconds, b->k->attend_scores(b->y, b->x, b->x + DIM, DIM, POSITIONS, DIM, 1));
-    bench_line(b, "1024 positions of 64", seconds, 2. * POSITIONS * DIM, 4. * POSITIONS * DIM);
+    BENCH_BEST(seconds, f(b->y, ATTEND_BLOCK, b->x, DIM));
+    bench_line(b, "a key of 128", seconds, DIM, (4. + (double)size) * DIM);
 }
 
 static void bench_rope(const struct bench *b)

@@ -224,6 +224,8 @@ typedef void linear_fn(const struct linear_args *a);
 typedef void convert_fn(float *out, const void *in, size_t n);
 typedef void decode_fn(float *out, const void *in, size_t n, size_t group, const float *scales,
                        const float *zeros);
+typedef float store_fn(void *out, size_t stride, const float *x, size_t n);
+typedef void attend_fn(const struct attend_args *a);
 typedef void one_fn(float *x, size_t n);
 typedef void two_fn(float *y, const float *x, size_t n);
 
@@ -661,49 +663,246 @@ static void check_softmax(const struct slot *slot, const struct kernels *k)
     }
 }
 
+/* ---- the cache ---- */
+
+static const size_t cache_bytes[] = {[CACHE_F32] = 4, [CACHE_F16] = 2, [CACHE_I8] = 1};
+
+/* Every size of number: those that a half holds as they are, the ties between two, and the rest. */
+static float random_element(enum kind kind)
+{
+    const uint16_t half = (uint16_t)random_bits();
+    float f;
+    scalar->to_f32[WEIGHT_F16](&f, &half, 1);
+    switch (random_below(4)) {
+    case 0:
+        return kind == SPECIAL || isfinite(f) ? f : 0;
+    case 1:
+        return isfinite(f) ? f * (1 + 0x1p-11f) : 1e6f;
+    case 2:
+        return random_unit() * 0x1p-14f;
+    default:
+        return random_value(kind);
+    }
+}
+
+static void check_cache_store(const struct slot *slot, const struct kernels *k)
+{
+    store_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(600), stride = 1 + random_below(70);
+        const size_t n_bytes = rows_floats(n, stride, 1) * cache_bytes[slot->type];
+        const enum kind kind = random_below(N_KINDS);
+        float *x = area_floats(0, n);
+        for (size_t i = 0; i < n; i++)
+            x[i] = random_below(2) ? random_element(kind) : random_value(kind);
+        unsigned char *out = area_place(1, n_bytes, 4), *expected = area_place(2, n_bytes, 4);
+        memset(out, CANARY, n_bytes);
+        memset(expected, CANARY, n_bytes);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu stride %zu kind %d", k->level,
+                 slot->name, n, stride, (int)kind);
+        const float scale = f(out, stride, x, n), expected_scale = truth(expected, stride, x, n);
+        expect_same(&scale, &expected_scale, 1, "scale");
+        for (size_t i = 0; i < n_bytes; i++)
+            if (out[i] != expected[i])
+                fail_msg("byte %zu is 0x%02x, not 0x%02x: %s, seed %lu", i, out[i], expected[i],
+                         parameters, seed);
+        areas_check();
+    }
+}
+
 /* ---- attention ---- */
 
-static void attend(const struct slot *slot, const struct kernels *k, float *out, const float *x,
-                   const float *cache, size_t stride, size_t n_positions, size_t head_dim)
+enum { MAX_ROWS = 110 };
+
+/* A call and what it is made of; rows keep their state as it was before the call. */
+struct attention {
+    struct attend_args a;
+    struct attend_row rows[MAX_ROWS];
+    float *acc; /* [n_rows, v_dim] */
+    int type;
+};
+
+static void random_elements(unsigned char *at, size_t n, int type)
 {
-    if (slot->offset == offsetof(struct kernels, attend_scores))
-        k->attend_scores(out, x, cache, stride, n_positions, head_dim, 0.125f);
+    if (type == CACHE_I8)
+        for (size_t i = 0; i < n; i++)
+            at[i] = (unsigned char)random_bits();
     else
-        k->attend_values(out, x, cache, stride, n_positions, head_dim);
+        random_weights(at, n, type == CACHE_F16 ? WEIGHT_F16 : WEIGHT_F32, PLAIN);
+}
+
+static float *random_scales(size_t area)
+{
+    float *const scales = area_floats(area, ATTEND_BLOCK);
+    for (size_t j = 0; j < ATTEND_BLOCK; j++)
+        scales[j] = (1.1f + random_unit()) / 127;
+    return scales;
+}
+
+/* Rows before, in and behind the block, some of which have seen something already. */
+static void random_rows(struct attention *t, const float *q)
+{
+    int position = t->a.position - 1 - (int)random_below(30);
+    const int window = random_below(2) ? 0 : 1 + (int)random_below(100);
+    const bool slopes = random_below(3) == 0;
+    for (size_t i = 0; i < t->a.n_rows; i++) {
+        struct attend_row *const row = &t->rows[i];
+        position += (int)random_below(random_below(8) ? 3 : 30);
+        position = position < 0 ? 0 : position;
+        const bool fresh = random_below(2);
+        *row =
+            (struct attend_row){.q = q + i * t->a.k_dim,
+                                .acc = t->acc + i * t->a.v_dim,
+                                .max = fresh ? -INFINITY : random_unit() * 4,
+                                .sum = fresh ? 0 : 1 + (float)random_below(20),
+                                .slope = slopes ? random_unit() : 0,
+                                .position = position,
+                                .first = window && position >= window ? position - window + 1 : 0};
+        for (size_t d = 0; d < t->a.v_dim; d++)
+            row->acc[d] = fresh ? 0 : random_unit() * 3;
+    }
+}
+
+static void random_attention(struct attention *t, int type)
+{
+    const size_t k_dim = 1 + random_size(280), n_rows = 1 + random_size(MAX_ROWS - 72);
+    const size_t v_dim = ATTEND_LANES * (1 + random_below(9));
+    *t = (struct attention){.type = type};
+    unsigned char *const k = area_place(0, k_dim * ATTEND_BLOCK * cache_bytes[type], 4);
+    unsigned char *const v = area_place(1, v_dim * ATTEND_BLOCK * cache_bytes[type], 4);
+    float *const q = area_floats(2, n_rows * k_dim);
+    random_elements(k, k_dim * ATTEND_BLOCK, type);
+    random_elements(v, v_dim * ATTEND_BLOCK, type);
+    random_floats(q, n_rows * k_dim, PLAIN);
+    t->acc = area_floats(3, n_rows * v_dim);
+    t->a = (struct attend_args){.n_rows = n_rows,
+                                .k = k,
+                                .v = v,
+                                .k_dim = k_dim,
+                                .v_dim = v_dim,
+                                .position = ATTEND_BLOCK * (int)random_below(40),
+                                .scale = (0.1f + fabsf(random_unit())) / sqrtf((float)k_dim),
+                                .softcap = random_below(3) ? 0 : 1 + 50 * fabsf(random_unit())};
+    if (type == CACHE_I8 || random_below(4) == 0) {
+        t->a.k_scales = random_scales(4);
+        t->a.v_scales = random_scales(5);
+    }
+    random_rows(t, q);
+}
+
+/* The rows [first, first + n) go over the block; the results are in rows and acc. */
+static void attention_run(const struct attention *t, attend_fn *f, struct attend_row *rows,
+                          float *acc, size_t first, size_t n)
+{
+    struct attend_args a = t->a;
+    memcpy(rows, t->rows + first, n * sizeof *rows);
+    memcpy(acc, t->acc + first * a.v_dim, n * a.v_dim * sizeof *acc);
+    for (size_t i = 0; i < n; i++)
+        rows[i].acc = acc + i * a.v_dim;
+    a.rows = rows;
+    a.n_rows = n;
+    f(&a);
+}
+
+static float element(const struct attention *t, const void *cache, size_t i)
+{
+    float f;
+    if (t->type == CACHE_I8)
+        return ((const int8_t *)cache)[i];
+    scalar->to_f32[t->type == CACHE_F16 ? WEIGHT_F16 : WEIGHT_F32](
+        &f, (const unsigned char *)cache + i * cache_bytes[t->type], 1);
+    return f;
+}
+
+static bool is_seen(const struct attention *t, const struct attend_row *row, size_t j)
+{
+    const int position = t->a.position + (int)j;
+    return position >= row->first && position <= row->position;
+}
+
+/* How far a score of the row may be off. */
+static double score_tolerance(const struct attention *t, const struct attend_row *row)
+{
+    double largest = 0;
+    for (size_t j = 0; j < ATTEND_BLOCK; j++) {
+        double sum = 0;
+        for (size_t d = 0; is_seen(t, row, j) && d < t->a.k_dim; d++)
+            sum += fabs((double)row->q[d] * (double)element(t, t->a.k, d * ATTEND_BLOCK + j));
+        largest = fmax(largest, sum * (t->a.k_scales ? (double)t->a.k_scales[j] : 1));
+    }
+    const double distance = fabs((double)row->slope) * (row->position - t->a.position + 1);
+    return (double)t->a.scale * sum_tolerance(t->a.k_dim, largest) +
+           ulp * (16 * (double)t->a.softcap + 4 * fabs(distance));
+}
+
+static void attention_compare(const struct attention *t, const struct attend_row *found,
+                              const struct attend_row *expected)
+{
+    for (size_t i = 0; i < t->a.n_rows; i++) {
+        const struct attend_row *const row = &t->rows[i];
+        const double score = score_tolerance(t, row), relative = 4 * score + 300 * ulp;
+        expect_close(found[i].max, expected[i].max, score, i);
+        expect_close(found[i].sum, expected[i].sum, relative * (double)expected[i].sum, i);
+        for (size_t d = 0; d < t->a.v_dim; d++) {
+            double size = fabs((double)row->acc[d]), max = 0;
+            for (size_t j = 0; j < ATTEND_BLOCK; j++)
+                if (is_seen(t, row, j))
+                    max = fmax(max, fabs((double)element(t, t->a.v, j * t->a.v_dim + d)) *
+                                        (t->a.v_scales ? (double)t->a.v_scales[j] : 1));
+            size += max * (double)expected[i].sum;
+            expect_close(found[i].acc[d], expected[i].acc[d], relative * size, d);
+        }
+    }
+}
+
+/* Some rows alone, where what the first of them does not see has become NaN, with the same bits. */
+static void attention_again(struct attention *t, attend_fn *f, const struct attend_row *whole)
+{
+    static const unsigned char nan[] = {0xff, 0xff, 0xff, 0xff};
+    const size_t first = random_below(t->a.n_rows), size = cache_bytes[t->type];
+    const size_t n = random_below(2) ? 1 : 1 + random_below(t->a.n_rows - first);
+    struct attend_row rows[MAX_ROWS];
+    float *const acc = malloc(n * t->a.v_dim * sizeof *acc);
+    for (size_t j = 0; n == 1 && t->type != CACHE_I8 && j < ATTEND_BLOCK; j++) {
+        for (size_t d = 0; !is_seen(t, &t->rows[first], j) && d < t->a.k_dim; d++)
+            memcpy((unsigned char *)(uintptr_t)t->a.k + (d * ATTEND_BLOCK + j) * size, nan, size);
+        for (size_t d = 0; !is_seen(t, &t->rows[first], j) && d < t->a.v_dim; d++)
+            memcpy((unsigned char *)(uintptr_t)t->a.v + (j * t->a.v_dim + d) * size, nan, size);
+    }
+    attention_run(t, f, rows, acc, first, n);
+    for (size_t i = 0; i < n; i++) {
+        expect_same(&rows[i].max, &whole[first + i].max, 1, "max of a part of the rows");
+        expect_same(&rows[i].sum, &whole[first + i].sum, 1, "sum of a part of the rows");
+        expect_same(rows[i].acc, whole[first + i].acc, t->a.v_dim, "a part of the rows");
+    }
+    free(acc);
 }
 
 static void check_attend(const struct slot *slot, const struct kernels *k)
 {
-    const bool scores = slot->offset == offsetof(struct kernels, attend_scores);
+    attend_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
     for (int c = 0; c < N_CASES; c++) {
-        const size_t n = random_size(500), dim = random_size(300), stride = dim + random_below(4);
-        const size_t n_cache = rows_floats(n, stride, dim);
-        const size_t n_x = scores ? dim : n, n_out = scores ? n : dim, n_sum = scores ? dim : n;
-        const enum kind kind = random_below(N_KINDS);
-        float *x = area_floats(0, n_x), *cache = area_floats(1, n_cache);
-        float *y = area_floats(2, n_out), *expected = area_floats(3, n_out);
-        random_floats(x, n_x, kind);
-        random_floats(cache, n_cache, kind);
-        snprintf(parameters, sizeof parameters, "%s %s positions %zu dim %zu stride %zu kind %d",
-                 k->level, slot->name, n, dim, stride, (int)kind);
-        attend(slot, k, y, x, cache, stride, n, dim);
-        attend(slot, scalar, expected, x, cache, stride, n, dim);
-        for (size_t i = 0; i < n_out; i++) {
-            double magnitudes = 0;
-            for (size_t j = 0; j < n_sum; j++)
-                magnitudes += fabs((double)x[j] * (double)(scores ? cache[i * stride + j]
-                                                                  : cache[j * stride + i]));
-            const double tolerance = sum_tolerance(n_sum, magnitudes);
-            expect_close(y[i], expected[i], isfinite(tolerance) ? tolerance : 0, i);
-        }
-        if (n_out) {
-            const size_t from = random_below(n_out), n_part = 1 + random_below(n_out - from);
-            float *part = area_floats(4, n_part);
-            attend(slot, k, part, x, cache + (scores ? from * stride : from), stride,
-                   scores ? n_part : n, scores ? dim : n_part);
-            expect_same(part, y + from, n_part, "a part of the outputs");
-        }
+        static struct attention t;
+        struct attend_row found[MAX_ROWS], expected[MAX_ROWS];
+        random_attention(&t, slot->type);
+        const size_t n_acc = t.a.n_rows * t.a.v_dim;
+        float *const acc = malloc(n_acc * sizeof *acc), *const truth_acc =
+                                                            malloc(n_acc * sizeof *acc);
+        snprintf(parameters, sizeof parameters,
+                 "%s %s rows %zu dims %zu %zu position %d scale %g softcap %g%s", k->level,
+                 slot->name, t.a.n_rows, t.a.k_dim, t.a.v_dim, t.a.position, (double)t.a.scale,
+                 (double)t.a.softcap, t.a.k_scales ? " scales" : "");
+        attention_run(&t, f, found, acc, 0, t.a.n_rows);
+        attention_run(&t, truth, expected, truth_acc, 0, t.a.n_rows);
+        attention_compare(&t, found, expected);
+        attention_again(&t, f, found);
         areas_check();
+        free(acc);
+        free(truth_acc);
     }
 }
 
@@ -746,7 +945,16 @@ static void speed_two_operands(const struct slot *slot, const struct bench *b)
 
 static void speed_attend(const struct slot *slot, const struct bench *b)
 {
-    bench_attend(b, slot->offset == offsetof(struct kernels, attend_values));
+    attend_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_attend(b, f, cache_bytes[slot->type]);
+}
+
+static void speed_cache_store(const struct slot *slot, const struct bench *b)
+{
+    store_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_cache_store(b, f, cache_bytes[slot->type]);
 }
 
 static void speed_rope(const struct slot *slot, const struct bench *b)
@@ -840,6 +1048,12 @@ static void speed_peak(const struct slot *slot, const struct bench *b)
         .bench = bench_                                                                            \
     }
 
+#define CACHE(field, suffix, type_)                                                                \
+    {                                                                                              \
+        .name = #field " " suffix, .offset = offsetof(struct kernels, field[type_]),               \
+        .check = check_##field, .bench = speed_##field, .type = type_                              \
+    }
+
 static const struct slot slots[] = {
     LINEAR(linear_rows, false, "f32", WEIGHT_F32),
     LINEAR(linear_rows, false, "f16", WEIGHT_F16),
@@ -870,9 +1084,13 @@ static const struct slot slots[] = {
     SLOT(mul, check_two_operands, speed_two_operands),
     SLOT(add, check_two_operands, speed_two_operands),
     SLOT(rope_half, check_rope, speed_rope),
-    SLOT(attend_scores, check_attend, speed_attend),
     SLOT(softmax, check_softmax, speed_one_operand),
-    SLOT(attend_values, check_attend, speed_attend),
+    CACHE(cache_store, "f32", CACHE_F32),
+    CACHE(cache_store, "f16", CACHE_F16),
+    CACHE(cache_store, "i8", CACHE_I8),
+    CACHE(attend, "f32", CACHE_F32),
+    CACHE(attend, "f16", CACHE_F16),
+    CACHE(attend, "i8", CACHE_I8),
     PEAK("f32", PEAK_F32),
     PEAK("bf16", PEAK_BF16),
     PEAK("int8", PEAK_INT8),
@@ -989,10 +1207,61 @@ static void test_known_linear(void **state)
     a.add = true;
     scalar->linear_cols[WEIGHT_F32](&a);
     expect_values(y, (const double[]){43 + 403, 4199 + 4019, 87 + 807, 8599 + 8059}, 4);
-    scalar->attend_scores(y, x, w, 2, 2, 2, 0.5f);
-    expect_values(y, (const double[]){10.5, 1050}, 2);
-    scalar->attend_values(y, x, w, 2, 2, 2);
-    expect_values(y, (const double[]){201, 2010}, 2);
+}
+
+static void test_known_cache(void **state)
+{
+    (void)state;
+    const float x[] = {1,     65504,        -65520,       INFINITY,     0x1p-24f,
+                       -0.0f, 0x1p-25f,     0x1.8p-24f,   1 + 0x1p-11f, 1 + 0x1.8p-10f,
+                       -1e9f, 0x1.ff8p-15f, 0x1.ffcp-15f, NAN};
+    const uint16_t expected[] = {0x3c00, 0x7bff, 0xfbff, 0x7bff, 0x0001, 0x8000, 0x0000,
+                                 0x0002, 0x3c00, 0x3c02, 0xfbff, 0x03ff, 0x0400, 0x7e00};
+    uint16_t halves[14];
+    assert_true(scalar->cache_store[CACHE_F16](halves, 1, x, 14) == 1);
+    assert_true(memcmp(halves, expected, sizeof expected) == 0);
+
+    int8_t codes[6] = {9, 9, 9, 9, 9, 9};
+    const float y[] = {-2, 1, 0.5f * 2 / 127};
+    const float scale = scalar->cache_store[CACHE_I8](codes, 2, y, 3);
+    expect_values(&scale, (const double[]){2.0 / 127}, 1);
+    assert_true(memcmp(codes, (const int8_t[]){-127, 9, 64, 9, 0, 9}, 6) == 0);
+    assert_true(isnan(scalar->cache_store[CACHE_I8](codes, 1, x + 12, 2)));
+    assert_true(scalar->cache_store[CACHE_I8](codes, 1, x + 5, 1) == 0);
+}
+
+/* Two positions with scores 0 and log 3 beside one before with log 4: weights 1/8, 3/8 and 4/8. */
+static void test_known_attend(void **state)
+{
+    (void)state;
+    static float k[2 * ATTEND_BLOCK], v[ATTEND_BLOCK * ATTEND_LANES];
+    const float q[] = {2, 0.5f};
+    float acc[ATTEND_LANES] = {10, 20};
+    struct attend_row row = {
+        .q = q, .acc = acc, .max = logf(4), .sum = 1, .position = 131, .first = 130};
+    k[2] = 0, k[ATTEND_BLOCK + 2] = 0;
+    k[3] = logf(3), k[ATTEND_BLOCK + 3] = 0;
+    k[1] = k[4] = v[ATTEND_LANES] = v[4 * ATTEND_LANES] = NAN; /* are not seen */
+    v[2 * ATTEND_LANES] = 8, v[3 * ATTEND_LANES] = -8;
+    struct attend_args a = {.rows = &row,
+                            .n_rows = 1,
+                            .k = k,
+                            .v = v,
+                            .k_dim = 2,
+                            .v_dim = ATTEND_LANES,
+                            .position = 128,
+                            .scale = 0.5f};
+    scalar->attend[CACHE_F32](&a);
+    const float mean[] = {row.acc[0] / row.sum, row.acc[1] / row.sum};
+    expect_values(&row.sum, (const double[]){2}, 1);
+    expect_values(mean, (const double[]){10 / 2. + 8 / 8. - 8 * 3 / 8., 20 / 2.}, 2);
+
+    row = (struct attend_row){.q = q, .acc = acc, .max = -INFINITY, .position = 131, .first = 131};
+    acc[0] = acc[1] = 0;
+    row.slope = 1;
+    a.softcap = 0.5f;
+    scalar->attend[CACHE_F32](&a);
+    expect_values(&row.max, (const double[]){20. / 41}, 1); /* tanh(2 log 3) / 2 */
 }
 
 /* Digits from the functions' series, 30 places. */
@@ -1031,13 +1300,14 @@ static void test_known_functions(void **state)
 
 static int check_all(void)
 {
-    enum { MAX_JOBS = 16 * N_SLOTS, N_KNOWN = 5 };
+    enum { MAX_JOBS = 16 * N_SLOTS, N_KNOWN = 7 };
     static struct job jobs[MAX_JOBS];
     static char names[MAX_JOBS][48];
     static struct CMUnitTest tests[N_KNOWN + MAX_JOBS] = {
         cmocka_unit_test(test_table),           cmocka_unit_test(test_known_conversions),
         cmocka_unit_test(test_known_codes),     cmocka_unit_test(test_known_linear),
-        cmocka_unit_test(test_known_functions),
+        cmocka_unit_test(test_known_functions), cmocka_unit_test(test_known_cache),
+        cmocka_unit_test(test_known_attend),
     };
     size_t n = 0;
     for (const char *const *level = kernels_levels; *level; level++) {

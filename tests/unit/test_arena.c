@@ -1,6 +1,8 @@
 /*
  * Arenas: every piece zeroed, aligned, apart from the others, and where it was until the end.
  */
+#include <stdalign.h>
+
 #include "tests/check.h"
 
 #include "core/arena.h"
@@ -15,7 +17,7 @@ static void pieces_are_zeroed_aligned_and_apart(void **state)
         size_t size = i * 7 % 501;
         piece[i] = arena_alloc(&a, size);
         assert_non_null(piece[i]);
-        assert_int_equal((uintptr_t)piece[i] % 16, 0);
+        assert_int_equal((uintptr_t)piece[i] % alignof(max_align_t), 0);
         for (size_t j = 0; j < size; j++) {
             assert_int_equal(piece[i][j], 0);
         }

@@ -386,7 +386,22 @@ static void test_context(void **state)
     struct session_params params = {.n_context = 32, .n_batch = 1, .n_rows = 1};
     struct session_bytes bytes;
     assert_true(session_measure(m, &params, &bytes, &e));
-    assert_int_equal(bytes.kv, 2 * 2 * 32 * 2 * sizeof(float)); /* k and v, heads, context, dim */
+    /* heads, positions of a page, dimensions of a key and of a value, the latter in whole vectors
+     */
+    assert_int_equal(bytes.kv, 2 * SESSION_PAGE * (2 + 16) * sizeof(uint16_t));
+    assert_int_equal(bytes.kv_page, bytes.kv);
+    params.kv = SESSION_KV_F32;
+    assert_true(session_measure(m, &params, &bytes, &e));
+    assert_int_equal(bytes.kv, 2 * SESSION_PAGE * (2 + 16) * sizeof(float));
+    params.kv = SESSION_KV_Q8;
+    assert_true(session_measure(m, &params, &bytes, &e));
+    assert_int_equal(bytes.kv, 2 * SESSION_PAGE * (2 + 16 + 2 * sizeof(float)));
+    params.n_sequences = 5;
+    assert_true(session_measure(m, &params, &bytes, &e));
+    assert_int_equal(bytes.kv, 5 * bytes.kv_page);
+    params.n_pages = 3;
+    assert_true(session_measure(m, &params, &bytes, &e));
+    assert_int_equal(bytes.kv, 3 * bytes.kv_page);
     params.n_context = 33;
     assert_false(session_measure(m, &params, &bytes, &e));
     assert_int_equal(e.code, ERR_CONTEXT);

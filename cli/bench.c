@@ -15,7 +15,7 @@
 
 enum { WARM_STEPS = 16 };
 
-static struct session_params params_of(const struct bench_test *test)
+static struct session_params params_of(const struct bench *b, const struct bench_test *test)
 {
     const int most = test->is_prompt && test->n > test->depth ? test->n : test->depth;
     return (struct session_params){
@@ -23,12 +23,13 @@ static struct session_params params_of(const struct bench_test *test)
         .n_batch = most < RUN_BATCH ? most : RUN_BATCH,
         .n_rows = 1,
         .n_threads = test->n_threads,
+        .kv = b->kv,
     };
 }
 
 bool bench_check(const struct bench *b, const struct bench_test *test, struct err *e)
 {
-    const struct session_params params = params_of(test);
+    const struct session_params params = params_of(b, test);
     struct session_bytes unused;
     return session_measure(b->model, &params, &unused, e);
 }
@@ -116,7 +117,7 @@ static void add_pass(const struct model *m, int position, int n, struct work *to
 static double least_seconds(const struct bench *b, const struct bench_test *test,
                             const struct machine_limits *limits)
 {
-    const struct session_params params = params_of(test);
+    const struct session_params params = params_of(b, test);
     const double speed[N_WORK_FORMS] = {
         [WORK_F32] = limits->f32_per_s,
         [WORK_BF16] = fmax(limits->f32_per_s, limits->bf16_per_s),
@@ -137,7 +138,7 @@ static double least_seconds(const struct bench *b, const struct bench_test *test
 static bool measure(const struct bench *b, const struct bench_test *test, struct compute *c,
                     double *seconds, struct machine_limits *limits, struct err *e)
 {
-    const struct session_params params = params_of(test);
+    const struct session_params params = params_of(b, test);
     struct session *s = session_new(b->model, c, &params, e);
     if (s == NULL)
         return false;

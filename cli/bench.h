@@ -36,6 +36,7 @@ struct bench {
     struct machine *machine;
     int32_t *ids; /* [depth + n of the longest test] */
     int n_repetitions;
+    enum session_kv kv;
 };
 
 /* "pp512" or "tg128" into out[0..size); returns out. */

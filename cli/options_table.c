@@ -41,7 +41,7 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .commands = FOR_MODEL, .offset = AT(precision), .group = "Model",
         .help = "f32 keeps activations and sums in f32"},
     [OPT_KV] = {.name = "kv", .kind = OPTION_CHOICE, .metavar = "f32|f16|q8",
-        .commands = FOR_MODEL | FOR_INSPECT, .offset = AT(kv), .group = "Model",
+        .commands = FOR_MODEL | FOR_INSPECT | FOR_BENCH, .offset = AT(kv), .group = "Model",
         .fallback = "f16; f32 with --precision f32", .help = "how the KV cache is kept"},
     [OPT_CONTEXT] = {.name = "context", .letter = 'c', .kind = OPTION_WHOLE, .metavar = "N",
         .min = 1, .max = INT_MAX,

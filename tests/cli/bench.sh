@@ -20,7 +20,7 @@ for threads in 1 2; do
 done
 has "--json is what the manual says" "^$machine,\"bf16_gflops\":null,\"int8_gops\":null},\"results\":\\[$results\\]}\$"
 
-succeeds "--csv" bench --csv -p 4 -n 0 -r 3 -t 1 --depth 0,5
+succeeds "--csv" bench --csv -p 4 -n 0 -r 3 -t 1 --depth 0,5 --kv q8
 has "a line of names" '^test,weights,threads,depth,tokens_per_second,min,max,fraction_of_limit$'
 for depth in 0 5; do
     has "a line of values at $depth" "^pp4,stored,1,$depth,$number,$number,$number,$number\$"

@@ -28,6 +28,8 @@ struct card {
     int n_context;
     struct session_bytes memory; /* for n_context */
     size_t tokenizer_bytes;      /* 0 without one */
+    enum model_weights weights;
+    size_t quantised; /* bytes of the weights in that form, besides the mapped files */
 };
 
 /* Numbers of a config come from decimals of few digits, some of them through a float. */
@@ -76,7 +78,9 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
         .n_threads = compute_n_threads(l->compute),
         .kv = run_kv(o),
     };
-    return session_measure(l->model, &params, &card->memory, e);
+    card->weights = (enum model_weights)o->weights;
+    return session_measure(l->model, &params, &card->memory, e) &&
+           model_quantize_measure(l->model, card->weights, &card->quantised, e);
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */
@@ -142,6 +146,9 @@ static void write_table(const struct card *card, struct buffer *t)
     }
     buffer_addf(t, "\nmemory for a context of %d tokens, besides the mapped files\n",
                 card->n_context);
+    if (card->weights != MODEL_STORED)
+        add_bytes_row(t, card->weights == MODEL_Q8 ? "  weights in q8" : "  weights in q4",
+                      card->quantised);
     add_bytes_row(t, "  KV cache", card->memory.kv);
     add_bytes_row(t, "  scratch", card->memory.scratch);
     add_bytes_row(t, "  logits", card->memory.logits);
@@ -201,6 +208,8 @@ static void write_json(const struct card *card, struct buffer *t)
     write_json_totals(card, t);
     json_out_open(t, "memory", '{');
     json_out_unsigned(t, "context", (uint64_t)card->n_context);
+    if (card->weights != MODEL_STORED)
+        json_out_unsigned(t, "weight_bytes", card->quantised);
     json_out_unsigned(t, "kv_bytes", card->memory.kv);
     json_out_unsigned(t, "scratch_bytes", card->memory.scratch);
     json_out_unsigned(t, "logits_bytes", card->memory.logits);
@@ -225,7 +234,7 @@ bool command_inspect(const struct options *o, struct err *e)
     struct loaded l = {.checkpoint = NULL};
     struct card card = {.n_entries = 0};
     struct buffer out = {0};
-    bool ok = load_checkpoint(&l, o, e) && load_model(&l, o, e);
+    bool ok = load_checkpoint(&l, o, e) && load_stored_model(&l, o, e);
     if (ok)
         open_tokenizer(o, &l);
     ok = ok && collect(o, &l, &card, e);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "cli/locate.h"
+#include "cli/terminal.h"
 
 struct load_job {
     struct tokenizer_files files;
@@ -130,13 +131,39 @@ bool load_tokenizer_finish(struct loaded *l, struct err *e)
     return l->tokenizer != NULL || err_prefix(e, "%s", checkpoint_dir(l->checkpoint));
 }
 
-bool load_model(struct loaded *l, const struct options *o, struct err *e)
+bool load_stored_model(struct loaded *l, const struct options *o, struct err *e)
 {
     l->model = model_open(l->checkpoint, e);
     if (l->model == NULL)
         return false;
     l->compute = compute_open(o->threads, o->cpu, e);
     return l->compute != NULL;
+}
+
+static bool quantise(struct loaded *l, const struct options *o, struct err *e)
+{
+    const enum model_weights weights = (enum model_weights)o->weights;
+    size_t done = 0, total = 1;
+    if (!model_quantize_measure(l->model, weights, &total, e))
+        return false;
+    if (total == 0) {
+        terminal_note(o->quiet, "-w: all matrices are stored quantised already, and stay so");
+        return true;
+    }
+    struct terminal_progress progress = terminal_progress_begin(o->quiet, false, "weights, MiB:");
+    if (!model_quantize_begin(l->model, weights, l->compute, e))
+        return false;
+    while (done < total) {
+        model_quantize_step(l->model, l->compute, &done, &total);
+        terminal_progress(&progress, done >> 20, total >> 20);
+    }
+    terminal_progress_end(&progress);
+    return true;
+}
+
+bool load_model(struct loaded *l, const struct options *o, struct err *e)
+{
+    return load_stored_model(l, o, e) && (o->weights == MODEL_STORED || quantise(l, o, e));
 }
 
 /* Leaving pages takes a third of the time of entering them, 20 ms for 2.5 GB on one core: it is

@@ -36,6 +36,9 @@ bool load_tokenizer_start(struct loaded *l, bool needed, struct err *e);
 bool load_tokenizer_finish(struct loaded *l, struct err *e);
 
 /* Binds the model and starts the threads. */
+bool load_stored_model(struct loaded *l, const struct options *o, struct err *e);
+
+/* The same, with weights as -w asks for. */
 bool load_model(struct loaded *l, const struct options *o, struct err *e);
 
 void load_free(struct loaded *l);

@@ -28,6 +28,7 @@ enum option_id {
     OPT_BENCH_THREADS,
     OPT_CPU,
     OPT_PRECISION,
+    OPT_WEIGHTS,
     OPT_KV,
     OPT_CONTEXT,
     OPT_PROMPT,
@@ -121,6 +122,7 @@ struct options {
     int threads, context; /* 0: not said */
     int precision;        /* enum precision */
     int kv;               /* one less than enum session_kv, where given */
+    int weights;          /* enum model_weights */
     int max_tokens;
     struct option_list stop;
     struct sample_params sampling;

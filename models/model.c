@@ -4,6 +4,7 @@
 
 #include "models/card.h"
 #include "models/internal.h"
+#include "models/quantize.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -149,6 +150,7 @@ struct model *model_open(struct checkpoint *checkpoint, struct err *e)
         err_no_memory(e);
         return NULL;
     }
+    m->checkpoint = checkpoint;
     if (!read_sources(checkpoint, &sources, e) || !load(m, checkpoint, &sources, e)) {
         err_prefix(e, "%s", checkpoint_dir(checkpoint));
         model_close(m);
@@ -163,6 +165,7 @@ void model_close(struct model *m)
 {
     if (!m)
         return;
+    quantize_free(m->quantizing);
     arena_free(&m->arena);
     free(m);
 }

@@ -1,11 +1,13 @@
 /*
- * A language model: what config.json says, bound to the tensors of its checkpoint. Immutable after
- * model_open, so any number of sessions may share one. Knows nothing of text, threads or time.
+ * A language model: what config.json says, bound to the tensors of its checkpoint. Immutable once
+ * it is opened and, where that is asked for, quantised, so any number of sessions may share one.
+ * Knows nothing of text or time.
  */
 #ifndef MODELS_MODEL_H
 #define MODELS_MODEL_H
 
 #include "core/checkpoint.h"
+#include "core/compute.h"
 #include "core/err.h"
 
 struct model;
@@ -15,6 +17,21 @@ struct model;
  */
 struct model *model_open(struct checkpoint *checkpoint, struct err *e);
 void model_close(struct model *m);
+
+/* How the big matrices are held: as they are stored, or quantised when the model is opened. */
+enum model_weights { MODEL_STORED, MODEL_Q8, MODEL_Q4 };
+
+/* The memory that model_quantize takes; 0 where nothing is left to quantise: matrices that are
+ * stored quantised stay so. */
+bool model_quantize_measure(struct model *m, enum model_weights weights, size_t *n_bytes,
+                            struct err *e);
+
+/* Quantises, before there is a session: begin takes the memory (ERR_RUNTIME where it is not to be
+ * had), each step does a part and says how many bytes of the checkpoint are done, and the caller
+ * steps until *done is *total. The pool must be the same all the time. */
+bool model_quantize_begin(struct model *m, enum model_weights weights, const struct compute *c,
+                          struct err *e);
+void model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total);
 
 struct model_info {
     const char *model_type; /* "llama" */

@@ -153,6 +153,9 @@ struct linear_i8_args {
     bool add;
 };
 
+/* How many scales are tried for values that are to share one. */
+enum { QUANT_TRIES = 8 };
+
 struct kernels {
     const char *level; /* "scalar", "avx2", ... */
 
@@ -220,6 +223,21 @@ struct kernels {
 
     /* ORDER. One block of attention (struct attend_args); see there. */
     void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
+
+    /* EXACT. codes[k] = x[k] / scale, rounded to the nearest whole number (half to even) and held
+     * within [low, high], which lie within [-128, 127]. It is computed as fma(x[k], 1 / scale,
+     * 1.5 * 2^23) - 1.5 * 2^23; where scale is 0 so are the codes. */
+    void (*quant_codes)(int8_t *codes, const float *x, size_t n, float scale, float low,
+                        float high);
+
+    /* EXACT. The scale that suits n values best, n at least 1. e, the least or the largest of x and
+     * 0, whichever is further from 0 (the largest where both are), divided by each of the tries and
+     * rounded to bf16 (to 0 where it would be subnormal), are the candidates; the first of those
+     * whose sum over k of weights[k] * (x[k] - scale * code(k))^2 is least is returned. All in f32:
+     * products are fused into the sums, and k goes to the partial sum k % 8; partial sums are added
+     * as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). weights NULL: all 1. */
+    float (*quant_scale)(const float *x, const float *weights, size_t n,
+                         const float tries[QUANT_TRIES], float low, float high);
 
     /* For measuring, in no class: n_steps rounds of the level's best instruction on registers
      * alone, in enough independent chains to keep it busy. Gives the multiplications and additions

@@ -258,7 +258,45 @@ static inline void vi_columns(vi *out, const unsigned char *rows, size_t stride)
     out[3] = (vi)_mm256_unpackhi_epi64(ab1, cd1);
 }
 
+/* Two floats, again and again. */
+static inline vf v_pair(const float *p)
+{
+    double two;
+    memcpy(&two, p, sizeof two);
+    return _mm256_castpd_ps(_mm256_set1_pd(two));
+}
+
+/* V_LANES / 2 floats, each in two neighbouring lanes. */
+static inline vf v_twice(const float *p)
+{
+    const __m256i lanes = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), lanes);
+}
+
+static inline float v_largest(vf x)
+{
+    __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    m = _mm_max_ps(m, _mm_movehl_ps(m, m));
+    return _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m)));
+}
+
+static inline float v_least(vf x)
+{
+    return -v_largest(-x);
+}
+
+/* Lanes from -128 to 127. */
+static inline void v_store_i8(int8_t *p, vi x)
+{
+    const __m256i words = _mm256_packs_epi32((__m256i)x, (__m256i)x);
+    const __m256i bytes = _mm256_packs_epi16(words, words);
+    const __m128i all =
+        _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    _mm_storel_epi64((__m128i *)(void *)p, all);
+}
+
 #include "core/kernels/kernels.inc"
+#include "core/kernels/kernels_quant.inc"
 
 #include "core/kernels/dots.inc"
 
@@ -286,5 +324,6 @@ void kernels_avx2_fill(struct kernels *k)
 {
     fill(k);
     fill_dots(k);
+    fill_quant(k);
     k->peak[PEAK_INT8] = peak_int8;
 }

@@ -28,7 +28,39 @@ static inline vi v_dot_i8(vi acc, vi w, vi x)
     return dot_pairs(acc, _mm512_abs_epi8((__m512i)w), turned);
 }
 
+/* Two floats, again and again. */
+static inline vf v_pair(const float *p)
+{
+    double two;
+    memcpy(&two, p, sizeof two);
+    return _mm512_castpd_ps(_mm512_set1_pd(two));
+}
+
+/* V_LANES / 2 floats, each in two neighbouring lanes. */
+static inline vf v_twice(const float *p)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(lanes, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+}
+
+static inline float v_least(vf x)
+{
+    return _mm512_reduce_min_ps(x);
+}
+
+static inline float v_largest(vf x)
+{
+    return _mm512_reduce_max_ps(x);
+}
+
+/* Lanes from -128 to 127. */
+static inline void v_store_i8(int8_t *p, vi x)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8((__m512i)x));
+}
+
 #include "core/kernels/kernels.inc"
+#include "core/kernels/kernels_quant.inc"
 
 #include "core/kernels/dots.inc"
 
@@ -56,5 +88,6 @@ void kernels_avx512_fill(struct kernels *k)
 {
     fill(k);
     fill_dots(k);
+    fill_quant(k);
     k->peak[PEAK_INT8] = peak_int8;
 }

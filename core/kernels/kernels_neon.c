@@ -5,7 +5,40 @@
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_neon.h"
 
+/* Two floats, again and again. */
+static inline vf v_pair(const float *p)
+{
+    const float32x2_t two = vld1_f32(p);
+    return vcombine_f32(two, two);
+}
+
+/* V_LANES / 2 floats, each in two neighbouring lanes. */
+static inline vf v_twice(const float *p)
+{
+    const vf pair = v_pair(p);
+    return vzip1q_f32(pair, pair);
+}
+
+static inline float v_least(vf x)
+{
+    return vminvq_f32(x);
+}
+
+static inline float v_largest(vf x)
+{
+    return vmaxvq_f32(x);
+}
+
+/* Lanes from -128 to 127. */
+static inline void v_store_i8(int8_t *p, vi x)
+{
+    const int16x4_t words = vmovn_s32((int32x4_t)x);
+    const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
+    memcpy(p, &bytes, 4);
+}
+
 #include "core/kernels/kernels.inc"
+#include "core/kernels/kernels_quant.inc"
 
 /* Pairs of 16-bit sums do not overflow: 2 * 128 * 127. */
 static inline int32x4_t dot_i8(int32x4_t acc, int8x16_t a, int8x16_t b)
@@ -35,5 +68,6 @@ static double peak_int8(size_t n_steps)
 void kernels_neon_fill(struct kernels *k)
 {
     fill(k);
+    fill_quant(k);
     k->peak[PEAK_INT8] = peak_int8;
 }

@@ -381,6 +381,76 @@ static uint32_t to_bits(float f)
     return bits;
 }
 
+/* ---- quantising ---- */
+
+/* A number of this size has no digits behind the point, and its last bits are the whole number that
+ * was added to it. */
+static const float whole = 0x1.8p23f;
+
+static float inverse_of(float scale)
+{
+    return scale == 0 ? 0 : 1 / scale;
+}
+
+/* The code as a float; NaN becomes the lowest. */
+static float code_of(float x, float inverse, float low, float high)
+{
+    float t = fmaf(x, inverse, whole);
+    t = t > whole + low ? t : whole + low;
+    t = t < whole + high ? t : whole + high;
+    return t - whole;
+}
+
+static void quant_codes(int8_t *codes, const float *x, size_t n, float scale, float low, float high)
+{
+    const float inverse = inverse_of(scale);
+    for (size_t k = 0; k < n; k++)
+        codes[k] = (int8_t)code_of(x[k], inverse, low, high);
+}
+
+static float round_to_bf16(float f)
+{
+    uint32_t bits;
+    if (!(fabsf(f) >= FLT_MIN))
+        return 0;
+    memcpy(&bits, &f, sizeof bits);
+    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static float quant_error(const float *x, const float *weights, size_t n, float scale, float low,
+                         float high)
+{
+    const float inverse = inverse_of(scale);
+    float p[8] = {0};
+    for (size_t k = 0; k < n; k++) {
+        const float off = fmaf(code_of(x[k], inverse, low, high), -scale, x[k]);
+        p[k % 8] = fmaf(weights ? weights[k] * off : off, off, p[k % 8]);
+    }
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
+static float quant_scale(const float *x, const float *weights, size_t n,
+                         const float tries[QUANT_TRIES], float low, float high)
+{
+    float least = 0, largest = 0, best = 0, best_error = INFINITY;
+    for (size_t k = 0; k < n; k++) {
+        least = x[k] < least ? x[k] : least;
+        largest = x[k] > largest ? x[k] : largest;
+    }
+    const float extreme = -least > largest ? least : largest;
+    for (size_t i = 0; i < QUANT_TRIES; i++) {
+        const float scale = round_to_bf16(extreme / tries[i]);
+        const float error = quant_error(x, weights, n, scale, low, high);
+        if (i == 0 || error < best_error) {
+            best = scale;
+            best_error = error;
+        }
+    }
+    return best;
+}
+
 /* To the nearest, ties to even, stopping at the largest finite one. */
 static uint16_t f32_to_f16(float f)
 {
@@ -554,6 +624,8 @@ void kernels_scalar_fill(struct kernels *k)
                         [CACHE_F16] = cache_store_f16,
                         [CACHE_I8] = cache_store_i8},
         .attend = {[CACHE_F32] = attend_f32, [CACHE_F16] = attend_f16, [CACHE_I8] = attend_i8},
+        .quant_codes = quant_codes,
+        .quant_scale = quant_scale,
         .peak = {[PEAK_F32] = peak_f32},
         .read_all = read_all,
     };

@@ -17,6 +17,8 @@ done
 whole=$(field kv_bytes)
 succeeds "-c" inspect --json -c 128
 if [ $(($(field kv_bytes) * 4)) -eq "$whole" ]; then ok "memory grows with -c"; else fail "memory grows with -c" "$(field kv_bytes) of $whole"; fi
+succeeds "-w" inspect --json -w q4
+if [ "$(field weight_bytes)" -gt 0 ]; then ok "-w announces memory"; else fail "-w announces memory" "$(peek "$tmp/out")"; fi
 refuses "-c beyond the model" 4 512 inspect -c 513
 refuses "a directory without a model" 3 "$tmp" inspect -m "$tmp"
 

@@ -16,7 +16,7 @@
 #include "models/family.h"
 #include "models/session.h"
 
-enum { MAX_TESTS = 1024 };
+enum { MAX_TESTS = 2048 };
 
 struct opened {
     struct checkpoint *checkpoint;
@@ -251,6 +251,77 @@ static void test_rewind(void **state)
     close_dir(&o);
 }
 
+/* ---- weights in 8 and 4 bits ---- */
+
+/* How far the logits may move, relative rms: these miniatures are noise, which nothing averages
+ * out, and their rows are too short for a group; a router may choose another expert. Uncorrelated
+ * logits would be 1.4 off. */
+static const struct {
+    enum model_weights weights;
+    double dense, experts;
+} quantised_limits[] = {{MODEL_Q8, 0.06, 0.4}, {MODEL_Q4, 0.6, 0.9}};
+
+/* The logits of a fresh model that is quantised and run by n_threads. */
+static float *score_quantised(const char *dir, enum model_weights weights, int n_threads,
+                              const struct golden_ids *ids)
+{
+    struct err e;
+    struct opened o = open_dir(dir);
+    struct compute *const c = open_compute(n_threads, NULL);
+    size_t done = 0, total = 0;
+    if (!model_quantize_measure(o.model, weights, &total, &e))
+        fail_msg("%s", e.text);
+    if (total && !model_quantize_begin(o.model, weights, c, &e))
+        fail_msg("%s", e.text);
+    while (done < total)
+        model_quantize_step(o.model, c, &done, &total);
+    float *const logits = score(&o, c, ids, ids->n);
+    compute_close(c);
+    close_dir(&o);
+    return logits;
+}
+
+static double relative_rms(const float *found, const unsigned char *expected, size_t n)
+{
+    double squares = 0, reference_squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        float reference;
+        memcpy(&reference, expected + i * sizeof reference, sizeof reference);
+        squares += pow((double)found[i] - (double)reference, 2);
+        reference_squares += pow((double)reference, 2);
+    }
+    return sqrt(squares / reference_squares);
+}
+
+static void test_quantised(void **state)
+{
+    const char *const dir = *state;
+    struct opened o = open_dir(dir);
+    const struct json *const sequence = json_first(json_get(o.expected, "sequences"));
+    const struct golden_ids ids = golden_read_ids(json_get(sequence, "ids"));
+    const struct bytes expected =
+        golden_map(dir, json_text(json_get(sequence, "logits_f32_file"), ""));
+    const size_t n = (size_t)ids.n * n_vocab(&o);
+    bool experts = false;
+    int n_facts;
+    const struct model_fact *const facts = model_facts(o.model, &n_facts);
+    for (int i = 0; i < n_facts; i++)
+        experts = experts || strstr(facts[i].key, "experts");
+    for (size_t i = 0; i < ARRAY_LEN(quantised_limits); i++) {
+        const double limit = experts ? quantised_limits[i].experts : quantised_limits[i].dense;
+        float *const one = score_quantised(dir, quantised_limits[i].weights, 1, &ids);
+        float *const three = score_quantised(dir, quantised_limits[i].weights, 3, &ids);
+        check_same(three, one, n, "quantised", "at once", 3);
+        const double off = relative_rms(one, expected.data, n);
+        if (!(off <= limit))
+            fail_msg("%d: logits are off by %g, relative rms", (int)i, off);
+        free(one);
+        free(three);
+    }
+    file_unmap(expected);
+    close_dir(&o);
+}
+
 /* ---- the list of tests ---- */
 
 static struct CMUnitTest tests[MAX_TESTS];
@@ -308,6 +379,7 @@ static void add_dirs(const char *root)
             add_test("greedy", dir, test_greedy);
             add_test("invariance", dir, test_invariance);
             add_test("rewind", dir, test_rewind);
+            add_test("quantised", dir, test_quantised);
         } else {
             n_left_out += file_exists(expected);
         }

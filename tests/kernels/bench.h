@@ -181,6 +181,24 @@ static void bench_rope(const struct bench *b)
     bench_line(b, "one head of 128", seconds, 3. * DIM, 8. * DIM);
 }
 
+static void bench_quant_codes(const struct bench *b)
+{
+    double seconds;
+    int8_t *const codes = (int8_t *)b->y;
+    BENCH_BEST(seconds, b->k->quant_codes(codes, b->x, BENCH_ELEMENTS, 0.1f, -8, 7));
+    bench_line(b, "", seconds, 2. * BENCH_ELEMENTS, 5. * BENCH_ELEMENTS);
+}
+
+static void bench_quant_scale(const struct bench *b)
+{
+    enum { GROUP = 64 };
+    static const float tries[QUANT_TRIES] = {-6.5f, -7, -7.5f, -8, -8.5f, -9, -9.5f, -10};
+    double seconds;
+    BENCH_BEST(seconds, for (size_t i = 0; i < BENCH_ELEMENTS; i += GROUP) b->y[i] =
+                            b->k->quant_scale(b->x + i, b->x, GROUP, tries, -8, 7));
+    bench_line(b, "groups of 64", seconds, 7. * QUANT_TRIES * BENCH_ELEMENTS, 4. * BENCH_ELEMENTS);
+}
+
 static void bench_norm(const struct bench *b, bool layer)
 {
     double seconds;

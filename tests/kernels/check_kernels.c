@@ -906,6 +906,70 @@ static void check_attend(const struct slot *slot, const struct kernels *k)
     }
 }
 
+/* ---- quantising ---- */
+
+typedef void codes_fn(int8_t *codes, const float *x, size_t n, float scale, float low, float high);
+typedef float scale_fn(const float *x, const float *weights, size_t n, const float *tries,
+                       float low, float high);
+
+/* The limits of 4 or 8 bits. */
+static void random_limits(float *low, float *high)
+{
+    const bool four = random_below(2);
+    *low = four ? -8 : -127;
+    *high = four ? 7 : 127;
+}
+
+static void check_quant_codes(const struct slot *slot, const struct kernels *k)
+{
+    codes_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(3000);
+        const enum kind kind = random_below(N_KINDS);
+        const float scale = random_below(20) ? random_value(kind) / 9 : 0;
+        float low, high, *x = area_floats(0, n);
+        int8_t *codes = area_place(1, n, 1), *expected = area_place(2, n, 1);
+        random_limits(&low, &high);
+        random_floats(x, n, kind);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu scale %a high %g", k->level,
+                 slot->name, n, (double)scale, (double)high);
+        f(codes, x, n, scale, low, high);
+        truth(expected, x, n, scale, low, high);
+        if (memcmp(codes, expected, n) != 0)
+            fail_msg("differs from the definition: %s, seed %lu", parameters, seed);
+        areas_check();
+    }
+}
+
+static void check_quant_scale(const struct slot *slot, const struct kernels *k)
+{
+    scale_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = 1 + random_size(1000);
+        const enum kind kind = random_below(N_KINDS);
+        float low, high, tries[QUANT_TRIES];
+        float *x = area_floats(0, n), *weights = area_floats(1, n);
+        random_limits(&low, &high);
+        random_floats(x, n, kind);
+        for (size_t i = 0; i < n; i++)
+            weights[i] = fabsf(random_unit());
+        for (size_t i = 0; i < QUANT_TRIES; i++)
+            tries[i] = low * (1 + random_unit() / 3);
+        if (random_below(2))
+            weights = NULL;
+        snprintf(parameters, sizeof parameters, "%s %s n %zu kind %d high %g%s", k->level,
+                 slot->name, n, (int)kind, (double)high, weights ? " weights" : "");
+        const float found = f(x, weights, n, tries, low, high);
+        const float expected = truth(x, weights, n, tries, low, high);
+        expect_same(&found, &expected, 1, "differs from the definition");
+        areas_check();
+    }
+}
+
 /* ---- speed ---- */
 
 static void speed_linear(const struct slot *slot, const struct bench *b)
@@ -955,6 +1019,18 @@ static void speed_cache_store(const struct slot *slot, const struct bench *b)
     store_fn *f;
     slot_get(slot, b->k, &f);
     bench_cache_store(b, f, cache_bytes[slot->type]);
+}
+
+static void speed_quant_codes(const struct slot *slot, const struct bench *b)
+{
+    (void)slot;
+    bench_quant_codes(b);
+}
+
+static void speed_quant_scale(const struct slot *slot, const struct bench *b)
+{
+    (void)slot;
+    bench_quant_scale(b);
 }
 
 static void speed_rope(const struct slot *slot, const struct bench *b)
@@ -1091,6 +1167,8 @@ static const struct slot slots[] = {
     CACHE(attend, "f32", CACHE_F32),
     CACHE(attend, "f16", CACHE_F16),
     CACHE(attend, "i8", CACHE_I8),
+    SLOT(quant_codes, check_quant_codes, speed_quant_codes),
+    SLOT(quant_scale, check_quant_scale, speed_quant_scale),
     PEAK("f32", PEAK_F32),
     PEAK("bf16", PEAK_BF16),
     PEAK("int8", PEAK_INT8),
@@ -1265,6 +1343,33 @@ static void test_known_attend(void **state)
 }
 
 /* Digits from the functions' series, 30 places. */
+/* What the largest divides into is met exactly; a candidate that cuts it off is worse. */
+static void test_known_scale(void **state)
+{
+    (void)state;
+    const float x[] = {-7, 3.5f, 0, 1, -2, 0.5f, 6};
+    const float two[] = {-7, 0.25f}, first[] = {1, 0}, second[] = {0, 1};
+    const float coarse[QUANT_TRIES] = {-1, -7, -28, -1, -1, -1, -1, -1};
+    const float zero[] = {0, 0, -0.0f};
+    for (const char *const *level = kernels_levels; *level; level++) {
+        const struct kernels *k = kernels_for(*level);
+        if (!k)
+            continue;
+        assert_true(k->quant_scale(x, NULL, 7, coarse, -8, 7) == 1);
+        assert_true(k->quant_scale(x, NULL, 7, coarse, -128, 127) == 0.25f);
+        assert_true(k->quant_scale(two, first, 2, coarse, -8, 7) == 7);
+        assert_true(k->quant_scale(two, second, 2, coarse, -8, 7) == 0.25f);
+        assert_true(k->quant_scale(zero, NULL, 3, coarse, -8, 7) == 0);
+        int8_t codes[7];
+        k->quant_codes(codes, x, 7, 1, -8, 7);
+        const int8_t expected[] = {-7, 4, 0, 1, -2, 0, 6};
+        assert_int_equal(memcmp(codes, expected, sizeof codes), 0);
+        k->quant_codes(codes, x, 7, -0.5f, -8, 7);
+        const int8_t cut[] = {7, -7, 0, -2, 4, -1, -8};
+        assert_int_equal(memcmp(codes, cut, sizeof codes), 0);
+    }
+}
+
 static void test_known_functions(void **state)
 {
     (void)state;
@@ -1300,14 +1405,14 @@ static void test_known_functions(void **state)
 
 static int check_all(void)
 {
-    enum { MAX_JOBS = 16 * N_SLOTS, N_KNOWN = 7 };
+    enum { MAX_JOBS = 16 * N_SLOTS, N_KNOWN = 8 };
     static struct job jobs[MAX_JOBS];
     static char names[MAX_JOBS][48];
     static struct CMUnitTest tests[N_KNOWN + MAX_JOBS] = {
         cmocka_unit_test(test_table),           cmocka_unit_test(test_known_conversions),
         cmocka_unit_test(test_known_codes),     cmocka_unit_test(test_known_linear),
         cmocka_unit_test(test_known_functions), cmocka_unit_test(test_known_cache),
-        cmocka_unit_test(test_known_attend),
+        cmocka_unit_test(test_known_attend),    cmocka_unit_test(test_known_scale),
     };
     size_t n = 0;
     for (const char *const *level = kernels_levels; *level; level++) {

@@ -1,0 +1,58 @@
+/*
+ * Quantises one matrix: F32, F16 or BF16 in, the tensors of a format of quant.h out, in exactly the
+ * layout that compressed-tensors stores and quant_init takes.
+ *
+ * Each group of a row gets the scale, out of a few, that leaves the least squared error after it
+ * has been rounded to the BF16 that is stored; errors weigh as much as the caller says of their
+ * columns. Rows are independent of each other, and the kernels behind this are EXACT: the bits
+ * depend neither on threads nor on the machine.
+ */
+#ifndef CORE_QUANTIZE_H
+#define CORE_QUANTIZE_H
+
+#include "core/err.h"
+#include "core/quant.h"
+#include "core/tensor.h"
+
+struct kernels;
+
+enum quantize_form {
+    QUANTIZE_8, /* int8, a scale for each row: 8 bits and 16 / n_in a weight */
+    QUANTIZE_4  /* int4 in groups of 64 where 64 divides n_in: 4.25 bits a weight */
+};
+
+/* Matrices as they are stored, one behind the other (experts) or a single one. */
+struct quantize_source {
+    const void *data;
+    enum dtype dtype;
+    size_t n_matrices, n_out, n_in;
+    bool transposed; /* each is [n_in, n_out], as GPT-2 has it, and not [n_out, n_in] */
+    const float
+        *importance; /* [n_in]: the mean square of what meets a column, or NULL: all alike */
+};
+
+/* What becomes of them: tensors whose shape and size are known and whose data the caller provides.
+ * Their names stay NULL. */
+struct quantized {
+    struct quant_format format;
+    struct tensor codes;  /* I8 or I32, [n_matrices * n_out, ...] */
+    struct tensor scales; /* BF16, [n_matrices * n_out, groups] */
+};
+
+/*
+ * Fills in the format and the tensors but for their data. Where 64 does not divide n_in, QUANTIZE_4
+ * takes groups of 32, a single group for a row of at most 128 that is a multiple of 8, and else 8
+ * bits (QUANT_PACKED8) with a scale for each row. False where the sizes overflow.
+ */
+bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
+                   struct quantized *to);
+
+/* Floats that quantize_rows works in. */
+size_t quantize_scratch(const struct quantize_source *from);
+
+/* Writes rows [begin, end) of to->codes and to->scales, whose data must be writable memory. Threads
+ * may share a matrix by rows. */
+void quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
+                   const struct quantized *to, size_t begin, size_t end, float *scratch);
+
+#endif

@@ -1,0 +1,386 @@
+/*
+ * Matrices are found from the other side: every role's matrix is a view into some tensor, and its
+ * address says which. So what binding knows of fused and stacked tensors need not be told twice.
+ */
+#include "models/quantize.h"
+
+#include "models/internal.h"
+#include "models/roles.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { LINE = 64 /* bytes of a cache line */, ROWS_PER_SHARE = 16 };
+
+/* Stored bytes between two looks of the caller: some ten milliseconds. */
+static const size_t STEP_BYTES = (size_t)32 << 20;
+
+/* ---- which matrices ---- */
+
+static const role_set left_alone = ROLE_BIT(ROLE_EMBEDDING) | ROLE_BIT(ROLE_POSITIONS) |
+                                   ROLE_BIT(ROLE_TOKEN_TYPES) | ROLE_BIT(ROLE_ROUTER) |
+                                   ROLE_BIT(ROLE_SHARED_SWITCH);
+
+/* A walk over all matrices of a model that are to be quantised. */
+struct walk {
+    struct model *m;
+    const struct tensor **by_address; /* [n_tensors] */
+    enum role role;                   /* the next */
+    int layer, expert;
+    enum role found_role; /* the last that was found */
+    int found_layer;
+};
+
+static int compare_address(const void *a, const void *b)
+{
+    const struct tensor *const *x = a;
+    const struct tensor *const *y = b;
+    const uintptr_t x_data = (uintptr_t)(*x)->data, y_data = (uintptr_t)(*y)->data;
+    if (x_data != y_data)
+        return x_data < y_data ? -1 : 1;
+    return (*x)->n_bytes < (*y)->n_bytes ? -1 : (*x)->n_bytes > (*y)->n_bytes;
+}
+
+/* All tensors by address, from the arena; NULL where there is no memory. */
+static const struct tensor **sort_tensors(const struct checkpoint *checkpoint, struct arena *arena)
+{
+    const size_t n = checkpoint_n_tensors(checkpoint);
+    const struct tensor **const sorted =
+        (const struct tensor **)arena_array(arena, n, sizeof *sorted);
+    for (size_t i = 0; sorted && i < n; i++)
+        sorted[i] = checkpoint_tensor_at(checkpoint, i);
+    if (sorted)
+        qsort(sorted, n, sizeof *sorted, compare_address);
+    return sorted;
+}
+
+static const struct tensor *tensor_of(const struct walk *walk, const struct linear *l)
+{
+    size_t first = 0, last = checkpoint_n_tensors(walk->m->checkpoint);
+    while (first + 1 < last) {
+        const size_t middle = first + (last - first) / 2;
+        if ((uintptr_t)walk->by_address[middle]->data <= (uintptr_t)l->w)
+            first = middle;
+        else
+            last = middle;
+    }
+    const struct tensor *const t = walk->by_address[first];
+    assert((const unsigned char *)l->w < (const unsigned char *)t->data + t->n_bytes);
+    return t;
+}
+
+static void walk_forward(struct walk *walk)
+{
+    const struct model_spec *const spec = &walk->m->spec;
+    if (roles_per_expert(walk->role) && spec->layers[walk->layer].moe &&
+        ++walk->expert < spec->moe.num_experts)
+        return;
+    walk->expert = 0;
+    if (roles_per_layer(walk->role) && ++walk->layer < spec->num_hidden_layers)
+        return;
+    walk->layer = 0;
+    walk->role++;
+}
+
+/* The next matrix and its tensor; NULL behind the last. What is stored quantised is passed over. */
+static struct linear *walk_next(struct walk *walk, const struct tensor **tensor)
+{
+    struct model *const m = walk->m;
+    struct linear *found = NULL;
+    for (; !found && walk->role < ROLE_COUNT; walk_forward(walk)) {
+        if (roles_kind(walk->role) != ROLE_MATRIX || left_alone & ROLE_BIT(walk->role) ||
+            !roles_wanted(&m->spec, walk->role, walk->layer))
+            continue;
+        struct linear *const l = roles_target(&m->weights, walk->role, walk->layer, walk->expert);
+        if (l->n_out == 0 || l->quant)
+            continue;
+        found = l;
+        walk->found_role = walk->role;
+        walk->found_layer = walk->layer;
+    }
+    *tensor = found ? tensor_of(walk, found) : NULL;
+    return found;
+}
+
+/* ---- what an error in a column costs ---- */
+
+/* The norm whose result a matrix is applied to; NULL where something else lies between. */
+static const struct norm *norm_before(const struct model *m, enum role role, int layer)
+{
+    const struct model_spec *const spec = &m->spec;
+    const struct layer_weights *const l = roles_per_layer(role) ? &m->weights.layers[layer] : NULL;
+    const bool before = spec->norm_place == NORM_BEFORE || spec->norm_place == NORM_BOTH;
+    switch (role) {
+    case ROLE_HEAD_DENSE:
+        return &m->weights.final_norm;
+    case ROLE_HEAD:
+        if (spec->embedding_size != spec->hidden_size)
+            return NULL;
+        return spec->head_transform ? &m->weights.head_norm : &m->weights.final_norm;
+    case ROLE_QUERY:
+    case ROLE_KEY:
+    case ROLE_VALUE:
+    case ROLE_QUERY_A:
+    case ROLE_KV_A:
+        return before ? &l->attention_norm : NULL;
+    case ROLE_QUERY_B:
+        return spec->mla.q_lora_rank ? &l->query_a_norm : before ? &l->attention_norm : NULL;
+    case ROLE_KV_B:
+        return &l->kv_a_norm;
+    case ROLE_GATE:
+    case ROLE_UP:
+    case ROLE_SHARED_GATE:
+    case ROLE_SHARED_UP:
+    case ROLE_EXPERT_GATE:
+    case ROLE_EXPERT_UP:
+    case ROLE_EXPERT_GATE_UP:
+        if (spec->residual == RESIDUAL_PARALLEL_SHARED)
+            return &l->attention_norm;
+        return before ? &l->ffn_norm : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* The mean square of what a norm brings, column by column. NULL where all are alike or unknown. */
+static bool find_importance(const struct model *m, enum role role, int layer, int n_in,
+                            struct arena *arena, const float **out, struct err *e)
+{
+    const struct norm *const norm = norm_before(m, role, layer);
+    *out = NULL;
+    if (!norm || !norm->weight || norm->n != n_in || m->spec.norm_plain)
+        return true;
+    float *const importance = arena_array(arena, (size_t)n_in, sizeof *importance);
+    if (!importance)
+        return err_no_memory(e);
+    for (int k = 0; k < n_in; k++) {
+        const float weight = norm->weight[k], bias = norm->bias ? norm->bias[k] : 0;
+        importance[k] = weight * weight + bias * bias;
+    }
+    *out = importance;
+    return true;
+}
+
+/* ---- the plan ---- */
+
+static struct quantize_source source_of(const struct tensor *t, const struct linear *l)
+{
+    const size_t rows = (size_t)t->shape[t->n_dims - 2], columns = (size_t)t->shape[t->n_dims - 1];
+    struct quantize_source from = {.data = t->data,
+                                   .dtype = t->dtype,
+                                   .n_matrices = (size_t)tensor_count(t) / (rows * columns),
+                                   .n_out = l->transposed ? columns : rows,
+                                   .n_in = l->transposed ? rows : columns,
+                                   .transposed = l->transposed};
+    assert(from.n_in == (size_t)l->n_in);
+    return from;
+}
+
+/* Where the first output of l lies among the rows of its quantised tensor. */
+static size_t first_row(const struct quantize_source *from, const struct linear *l)
+{
+    const size_t bytes = (size_t)((const unsigned char *)l->w - (const unsigned char *)from->data);
+    const size_t at = bytes / dtype_size(from->dtype), whole = from->n_out * from->n_in;
+    return from->transposed ? at / whole * from->n_out + at % from->n_out : at / from->n_in;
+}
+
+static bool add_matrix(const struct walk *walk, const struct tensor *tensor, const struct linear *l,
+                       enum quantize_form form, struct arena *arena, struct quantize_plan *plan,
+                       struct err *e)
+{
+    struct quantize_matrix *const matrix = &plan->matrices[plan->n];
+    *matrix = (struct quantize_matrix){
+        .role = walk->found_role, .tensor = tensor, .from = source_of(tensor, l)};
+    if (!find_importance(walk->m, walk->found_role, walk->found_layer, l->n_in, arena,
+                         &matrix->from.importance, e))
+        return false;
+    if (!quantize_plan(&matrix->from, form, &matrix->to))
+        return err_no_memory(e);
+    plan->of_tensor[tensor - checkpoint_tensor_at(walk->m->checkpoint, 0)] = matrix;
+    plan->n++;
+    plan->n_bytes += round_up(matrix->to.codes.n_bytes + matrix->to.scales.n_bytes, LINE);
+    plan->n_stored += tensor->n_bytes;
+    return true;
+}
+
+bool quantize_plan_model(struct model *m, enum model_weights weights, struct arena *arena,
+                         struct quantize_plan *plan, struct err *e)
+{
+    const size_t n = checkpoint_n_tensors(m->checkpoint);
+    const enum quantize_form form = weights == MODEL_Q8 ? QUANTIZE_8 : QUANTIZE_4;
+    const struct tensor *tensor;
+    *plan = (struct quantize_plan){
+        .matrices = arena_array(arena, n, sizeof *plan->matrices),
+        .of_tensor = (struct quantize_matrix **)arena_array(arena, n, sizeof *plan->of_tensor),
+        .by_address = sort_tensors(m->checkpoint, arena)};
+    struct walk walk = {.m = m, .by_address = plan->by_address};
+    if (!plan->matrices || !plan->of_tensor || !plan->by_address)
+        return err_no_memory(e);
+    for (const struct linear *l; (l = walk_next(&walk, &tensor));)
+        if (!plan->of_tensor[tensor - checkpoint_tensor_at(m->checkpoint, 0)] &&
+            !add_matrix(&walk, tensor, l, form, arena, plan, e))
+            return false;
+    return true;
+}
+
+unsigned char *quantize_place(struct quantize_matrix *matrix, unsigned char *at)
+{
+    struct quantized *const to = &matrix->to;
+    to->codes.data = at;
+    to->scales.data = at + to->codes.n_bytes;
+    return at + round_up(to->codes.n_bytes + to->scales.n_bytes, LINE);
+}
+
+/* ---- work ---- */
+
+struct task {
+    const struct quantize_matrix *matrix;
+    float *scratch;
+    size_t n_scratch; /* of a worker */
+};
+
+static void run_task(struct worker *w, void *context)
+{
+    const struct task *const task = context;
+    const struct quantize_source *const from = &task->matrix->from;
+    size_t begin, end;
+    worker_share(w, from->n_matrices * from->n_out, ROWS_PER_SHARE, &begin, &end);
+    quantize_rows(w->kernels, from, &task->matrix->to, begin, end,
+                  task->scratch + (size_t)w->index * task->n_scratch);
+}
+
+size_t quantize_plan_scratch(const struct quantize_plan *plan)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < plan->n; i++) {
+        const size_t n = quantize_scratch(&plan->matrices[i].from);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+void quantize_run(struct compute *c, const struct quantize_matrix *matrix, float *scratch,
+                  size_t n_scratch)
+{
+    struct task task = {matrix, scratch, n_scratch};
+    compute_run(c, run_task, &task);
+}
+
+/* ---- a model in memory ---- */
+
+struct quantizing {
+    struct arena arena; /* of the plan */
+    struct quantize_plan plan;
+    struct quantize_matrix *next;
+    size_t n_done; /* of plan.n_stored */
+    float *scratch;
+    size_t n_scratch;
+    unsigned char *memory; /* [plan.n_bytes], mapped */
+};
+
+bool model_quantize_measure(struct model *m, enum model_weights weights, size_t *n_bytes,
+                            struct err *e)
+{
+    struct arena arena = {0};
+    struct quantize_plan plan = {0};
+    const bool ok = weights == MODEL_STORED || quantize_plan_model(m, weights, &arena, &plan, e);
+    *n_bytes = plan.n_bytes;
+    arena_free(&arena);
+    return ok;
+}
+
+/* Fresh pages are dear, large ones less so. */
+static bool take_memory(struct quantizing *q, enum model_weights weights, const struct compute *c,
+                        struct err *e)
+{
+    const size_t n = q->plan.n_bytes;
+    q->n_scratch = quantize_plan_scratch(&q->plan);
+    q->scratch = calloc((size_t)compute_n_threads(c), (q->n_scratch + 1) * sizeof *q->scratch);
+    void *const memory =
+        mmap(NULL, n + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED)
+        q->memory = memory;
+    if (!q->scratch || !q->memory)
+        return err_set(e, ERR_RUNTIME, "weights in %d bits need %zu MiB, which are not to be had",
+                       weights == MODEL_Q8 ? 8 : 4, (n >> 20) + 1);
+    madvise(memory, n, MADV_HUGEPAGE);
+    return true;
+}
+
+static bool init_quants(struct quantizing *q, struct err *e)
+{
+    unsigned char *at = q->memory;
+    for (size_t i = 0; i < q->plan.n; i++) {
+        struct quantize_matrix *const matrix = &q->plan.matrices[i];
+        const struct quantize_source *const from = &matrix->from;
+        struct quantized *const to = &matrix->to;
+        const struct quant_parts parts = {.codes = &to->codes, .scales = &to->scales};
+        at = quantize_place(matrix, at);
+        to->codes.name = to->scales.name = matrix->tensor->name;
+        if (!quant_init(&matrix->quant, &to->format, &parts, from->n_matrices * from->n_out,
+                        from->n_in, e))
+            return false;
+    }
+    return true;
+}
+
+bool model_quantize_begin(struct model *m, enum model_weights weights, const struct compute *c,
+                          struct err *e)
+{
+    assert(!m->quantizing && weights != MODEL_STORED);
+    struct quantizing *const q = calloc(1, sizeof *q);
+    if (!q)
+        return err_no_memory(e);
+    m->quantizing = q;
+    if (!quantize_plan_model(m, weights, &q->arena, &q->plan, e) ||
+        !take_memory(q, weights, c, e) || !init_quants(q, e))
+        return err_prefix(e, "%s", checkpoint_dir(m->checkpoint));
+    q->next = q->plan.matrices;
+    return true;
+}
+
+/* Every role's matrix now views into what its tensor has become. */
+static void replace_matrices(struct model *m)
+{
+    struct quantizing *const q = m->quantizing;
+    const struct tensor *const tensors = checkpoint_tensor_at(m->checkpoint, 0);
+    const struct tensor *tensor;
+    struct walk walk = {.m = m, .by_address = q->plan.by_address};
+    for (struct linear *l; (l = walk_next(&walk, &tensor));) {
+        const struct quantize_matrix *const matrix = q->plan.of_tensor[tensor - tensors];
+        l->quant_first = first_row(&matrix->from, l);
+        l->quant = &matrix->quant;
+        l->transposed = false;
+        l->w = NULL;
+    }
+}
+
+void model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total)
+{
+    struct quantizing *const q = m->quantizing;
+    const struct quantize_matrix *const end = q->plan.matrices + q->plan.n;
+    for (const size_t from = q->n_done; q->next < end && q->n_done - from < STEP_BYTES; q->next++) {
+        quantize_run(c, q->next, q->scratch, q->n_scratch);
+        q->n_done += q->next->tensor->n_bytes;
+    }
+    *done = q->n_done;
+    *total = q->plan.n_stored;
+    if (q->next == end) {
+        replace_matrices(m);
+        free(q->scratch);
+        q->scratch = NULL;
+    }
+}
+
+void quantize_free(struct quantizing *q)
+{
+    if (!q)
+        return;
+    if (q->memory)
+        munmap(q->memory, q->plan.n_bytes + 1);
+    free(q->scratch);
+    arena_free(&q->arena);
+    free(q);
+}

@@ -1,0 +1,319 @@
+/*
+ * The quantiser against plain arithmetic in double: every code is the nearest that there is, every
+ * scale the best of those that may be tried, the tensors are what quant_init takes, and neither
+ * cuts nor levels change a bit.
+ */
+#include "tests/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/kernels/kernels.h"
+#include "core/quantize.h"
+
+/* A matrix with what becomes of it. */
+struct example {
+    struct quantize_source from;
+    struct quantized to;
+    float *values; /* [rows, n_in] as seen from the quantised side */
+    float *importance;
+    void *stored;
+    unsigned char *bytes; /* codes, then scales */
+};
+
+static uint64_t random_state = 7;
+
+static float random_normal(void)
+{
+    double sum = 0;
+    for (int i = 0; i < 4; i++) {
+        random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+        sum += (double)(int64_t)random_state * 0x1p-63;
+    }
+    return (float)sum;
+}
+
+static size_t n_rows(const struct example *x)
+{
+    return x->from.n_matrices * x->from.n_out;
+}
+
+/* The value as BF16 or F16 could hold it, or as it is, and its bytes. F16 only takes few digits. */
+static float store(enum dtype dtype, float value, unsigned char *at)
+{
+    uint32_t bits;
+    value = dtype == DTYPE_F16 ? roundf(value * 64) / 64 : value;
+    memcpy(&bits, &value, sizeof bits);
+    if (dtype == DTYPE_F32) {
+        memcpy(at, &bits, 4);
+    } else if (dtype == DTYPE_BF16) {
+        bits &= 0xffff0000;
+        memcpy(&value, &bits, sizeof value);
+        memcpy(at, (unsigned char *)&bits + 2, 2);
+    } else {
+        uint16_t half = 0;
+        if (value != 0)
+            half = (uint16_t)((bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) |
+                              (bits >> 13 & 0x3ff));
+        memcpy(at, &half, 2);
+    }
+    return value;
+}
+
+static size_t stored_at(const struct example *x, size_t r, size_t k)
+{
+    const size_t n_out = x->from.n_out, n_in = x->from.n_in;
+    const size_t first = r / n_out * n_out * n_in, row = r % n_out;
+    return x->from.transposed ? first + k * n_out + row : first + row * n_in + k;
+}
+
+static struct example make(struct quantize_source from, enum quantize_form form, bool weighted)
+{
+    struct example x = {.from = from};
+    const size_t n = n_rows(&x) * from.n_in, size = dtype_size(from.dtype);
+    x.values = malloc(n * sizeof *x.values);
+    x.stored = malloc(n * size);
+    x.importance = malloc(from.n_in * sizeof *x.importance);
+    assert_true(x.values && x.stored && x.importance);
+    for (size_t r = 0; r < n_rows(&x); r++)
+        for (size_t k = 0; k < from.n_in; k++) {
+            const float value = r == 1 ? 0 : random_normal() * (k % 29 == 3 ? 5 : 1);
+            x.values[r * from.n_in + k] =
+                store(from.dtype, value, (unsigned char *)x.stored + stored_at(&x, r, k) * size);
+        }
+    for (size_t k = 0; k < from.n_in; k++)
+        x.importance[k] = fabsf(random_normal());
+    x.from.data = x.stored;
+    x.from.importance = weighted ? x.importance : NULL;
+    assert_true(quantize_plan(&x.from, form, &x.to));
+    x.bytes = malloc(x.to.codes.n_bytes + x.to.scales.n_bytes);
+    assert_non_null(x.bytes);
+    x.to.codes.data = x.bytes;
+    x.to.scales.data = x.bytes + x.to.codes.n_bytes;
+    x.to.codes.name = x.to.scales.name = "example";
+    return x;
+}
+
+static void quantise(struct example *x, const char *level, size_t cut)
+{
+    float *const scratch = malloc(quantize_scratch(&x->from) * sizeof *scratch);
+    assert_non_null(scratch);
+    memset(x->bytes, 0xee, x->to.codes.n_bytes + x->to.scales.n_bytes);
+    for (size_t r = 0; r < n_rows(x); r += cut) {
+        const size_t end = r + cut < n_rows(x) ? r + cut : n_rows(x);
+        quantize_rows(kernels_for(level), &x->from, &x->to, r, end, scratch);
+    }
+    free(scratch);
+}
+
+static void drop(struct example *x)
+{
+    free(x->values);
+    free(x->stored);
+    free(x->importance);
+    free(x->bytes);
+}
+
+static double scale_at(const struct example *x, size_t r, size_t g)
+{
+    const size_t i = r * (size_t)x->to.scales.shape[1] + g;
+    uint16_t half;
+    memcpy(&half, (const unsigned char *)x->to.scales.data + 2 * i, sizeof half);
+    const uint32_t bits = (uint32_t)half << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
+static int code_at(const struct example *x, size_t r, size_t k)
+{
+    const size_t row_bytes = (size_t)x->to.codes.shape[1] * dtype_size(x->to.codes.dtype);
+    const unsigned char *const row = (const unsigned char *)x->to.codes.data + r * row_bytes;
+    switch (x->to.format.type) {
+    case QUANT_INT8:
+        return (int8_t)row[k];
+    case QUANT_PACKED8:
+        return row[k] - 128;
+    default:
+        return (row[k / 2] >> (k % 2 * 4) & 15) - 8;
+    }
+}
+
+static int highest(const struct example *x)
+{
+    return x->to.format.type == QUANT_PACKED4 ? 7 : 127;
+}
+
+static int lowest(const struct example *x)
+{
+    return x->to.format.type == QUANT_PACKED4 ? -8 : -127;
+}
+
+/* The squared error of group g of row r with a scale, each value with its best code. */
+static double group_error(const struct example *x, size_t r, size_t g, double scale)
+{
+    const size_t n = x->from.n_in / (size_t)x->to.scales.shape[1];
+    double sum = 0;
+    for (size_t k = g * n; k < (g + 1) * n; k++) {
+        const double value = (double)x->values[r * x->from.n_in + k];
+        double code = scale != 0 ? nearbyint(value / scale) : 0;
+        code = fmin(fmax(code, lowest(x)), highest(x));
+        sum += (x->from.importance ? (double)x->importance[k] : 1) * pow(value - code * scale, 2);
+    }
+    return sum;
+}
+
+static double extreme(const struct example *x, size_t r, size_t g)
+{
+    const size_t n = x->from.n_in / (size_t)x->to.scales.shape[1];
+    double found = 0;
+    for (size_t k = g * n; k < (g + 1) * n; k++) {
+        const double value = (double)x->values[r * x->from.n_in + k];
+        found = fabs(value) > fabs(found) ? value : found;
+    }
+    return found;
+}
+
+/* No code is further than half a step from its value, but where it is the last one. */
+static void check_codes(const struct example *x, size_t r)
+{
+    const size_t n = x->from.n_in / (size_t)x->to.scales.shape[1];
+    for (size_t k = 0; k < x->from.n_in; k++) {
+        const double scale = scale_at(x, r, k / n), value = (double)x->values[r * x->from.n_in + k];
+        const int code = code_at(x, r, k);
+        const double steps = scale != 0 ? value / scale : 0;
+        assert_true(code >= lowest(x) && code <= highest(x));
+        if (steps > highest(x) || steps < lowest(x))
+            assert_int_equal(code, steps > 0 ? highest(x) : lowest(x));
+        else
+            assert_true(fabs(steps - code) <= 0.5 + 1e-4);
+    }
+}
+
+/* Of a few values one that happens to lie well decides, and a scale of 8 bits rarely meets it. */
+enum { FEW = 60 };
+
+/* Better than rounding to nearest with the whole range, and not much worse than any scale at all.
+ */
+static void check_scales(const struct example *x, size_t r, double *found_sum, double *best_sum)
+{
+    for (size_t g = 0; g < (size_t)x->to.scales.shape[1]; g++) {
+        const double e = extreme(x, r, g), found = group_error(x, r, g, scale_at(x, r, g));
+        double best = found;
+        if (e == 0) {
+            assert_true(scale_at(x, r, g) == 0);
+            continue;
+        }
+        if (x->from.n_in >= FEW)
+            assert_true(found <=
+                        group_error(x, r, g, e / lowest(x)) * (highest(x) > 7 ? 1.3 : 1.05));
+        for (double f = 0.5; f < 1.3; f += 0.005)
+            best = fmin(best, group_error(x, r, g, e / (lowest(x) * f)));
+        *found_sum += found;
+        *best_sum += best;
+    }
+}
+
+static void check_layout(const struct example *x, float *row)
+{
+    struct err e;
+    struct quant q;
+    const struct quant_parts parts = {.codes = &x->to.codes, .scales = &x->to.scales};
+    if (!quant_init(&q, &x->to.format, &parts, n_rows(x), x->from.n_in, &e))
+        fail_msg("%s", e.text);
+    const size_t n = x->from.n_in / (size_t)x->to.scales.shape[1];
+    for (size_t r = 0; r < n_rows(x); r++) {
+        quant_row(kernels_for("scalar"), &q, r, row);
+        for (size_t k = 0; k < x->from.n_in; k++)
+            assert_true(row[k] == (float)(code_at(x, r, k) * scale_at(x, r, k / n)));
+    }
+}
+
+static void check_example(struct quantize_source from, enum quantize_form form, bool weighted)
+{
+    struct example x = make(from, form, weighted);
+    double found = 0, best = 0;
+    quantise(&x, "scalar", n_rows(&x));
+    for (size_t r = 0; r < n_rows(&x); r++) {
+        check_codes(&x, r);
+        check_scales(&x, r, &found, &best);
+    }
+    assert_true(from.n_in < FEW || found <= 1.2 * best);
+    float *const row = malloc(from.n_in * sizeof *row);
+    assert_non_null(row);
+    check_layout(&x, row);
+    free(row);
+    const size_t n_bytes = x.to.codes.n_bytes + x.to.scales.n_bytes;
+    unsigned char *const first = malloc(n_bytes);
+    assert_non_null(first);
+    memcpy(first, x.bytes, n_bytes);
+    for (int level = 0; kernels_levels[level]; level++)
+        for (size_t cut = 1; kernels_for(kernels_levels[level]) && cut < 40; cut += 9) {
+            quantise(&x, kernels_levels[level], cut);
+            assert_memory_equal(x.bytes, first, n_bytes);
+        }
+    free(first);
+    drop(&x);
+}
+
+/* Every dtype, as torch.nn.Linear, Conv1D and experts store a matrix. */
+static void test_matrices(void **state)
+{
+    static const size_t widths[] = {8, 28, 40, 64, 96, 128, 132, 136, 320};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(widths); i++)
+        for (int form = QUANTIZE_8; form <= QUANTIZE_4; form++)
+            for (int kind = 0; kind < 4; kind++) {
+                const struct quantize_source from = {.dtype = (enum dtype)((kind + i) % 3),
+                                                     .n_matrices = kind < 2 ? 1 : 3,
+                                                     .n_out = 21,
+                                                     .n_in = widths[i],
+                                                     .transposed = kind % 2};
+                check_example(from, (enum quantize_form)form, i % 2);
+            }
+}
+
+static void test_plan(void **state)
+{
+    static const struct {
+        size_t n_in, columns, groups;
+        enum quant_type type;
+        int block_in;
+    } cases[] = {
+        {128, 16, 2, QUANT_PACKED4, 64}, {192, 24, 3, QUANT_PACKED4, 64},
+        {160, 20, 5, QUANT_PACKED4, 32}, {64, 8, 1, QUANT_PACKED4, 0},
+        {48, 6, 1, QUANT_PACKED4, 0},    {120, 15, 1, QUANT_PACKED4, 0},
+        {60, 15, 1, QUANT_PACKED8, 0},   {30, 8, 1, QUANT_PACKED8, 0},
+        {136, 34, 1, QUANT_PACKED8, 0},
+    };
+    struct quantized to;
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct quantize_source from = {.n_matrices = 2, .n_out = 10, .n_in = cases[i].n_in};
+        assert_true(quantize_plan(&from, QUANTIZE_4, &to));
+        assert_int_equal(to.format.type, cases[i].type);
+        assert_int_equal(to.format.block_in, cases[i].block_in);
+        assert_int_equal(to.codes.dtype, DTYPE_I32);
+        assert_int_equal(to.codes.shape[0], 20);
+        assert_int_equal(to.codes.shape[1], cases[i].columns);
+        assert_int_equal(to.codes.n_bytes, 20 * 4 * cases[i].columns);
+        assert_int_equal(to.scales.shape[1], cases[i].groups);
+        assert_true(quantize_plan(&from, QUANTIZE_8, &to));
+        assert_int_equal(to.format.type, QUANT_INT8);
+        assert_int_equal(to.codes.n_bytes, 20 * cases[i].n_in);
+        assert_int_equal(to.scales.n_bytes, 20 * 2);
+    }
+    const struct quantize_source huge = {.n_matrices = SIZE_MAX / 2, .n_out = 3, .n_in = 64};
+    assert_false(quantize_plan(&huge, QUANTIZE_4, &to));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matrices),
+        cmocka_unit_test(test_plan),
+    };
+    return cmocka_run_group_tests_name("quantize", tests, NULL, NULL);
+}

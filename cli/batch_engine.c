@@ -1,154 +1,483 @@
 /*
- * One line after another through one session, which grows where a line needs more than those before
- * it.
+ * Each line at work has a slot, which is a sequence of the session. A step is one pass of rows: the
+ * next token of every line that is being answered, and pieces of prompts as far as the pass has
+ * room. Lines come and go between any two steps.
+ *
+ * Memory: a line is let in when the pages that its prompt and its longest answer can need are not
+ * promised to others, so that nothing fails half-way. Slots without a line keep their prompt's
+ * pages for lines that begin alike, until slot or pages are needed.
+ *
+ * Fairness: lines are let in by their order. Of the rows for prompts the oldest gets a half, so
+ * that a long one comes through; the rest go to those with least left, which it must not hold up.
  */
 #include "cli/batch_engine.h"
 
+#include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cli/logprob.h"
 #include "cli/run.h"
 
+enum {
+    PROMPT_ROWS = 256, /* of a pass, beside the lines that are being answered */
+    KEPT = 16,         /* slots more than lines, for beginnings */
+    WORTH = 16,        /* tokens in common that are worth sharing, and waiting for */
+    SCORED_ROWS = 64,  /* most rows of logits in a pass that scores */
+};
+
+struct slot {
+    struct batch_work *work; /* NULL: only kept for its beginning */
+    int32_t *ids;            /* [n_ids] of the prompt; a copy, which outlives the work */
+    size_t n_ids;
+    size_t n_read;    /* of the work's ids, those that the session has */
+    size_t n_pages;   /* promised to the line */
+    uint64_t age;     /* when it was let in, or last of use */
+    size_t n_planned; /* rows of the step that is being made */
+    bool held;        /* in that step: waits until another has read a beginning in common */
+};
+
+/* A row of logits and what it is for. */
+struct wanted {
+    struct slot *slot;
+    size_t position; /* of the token that it tells of */
+    double logprob;
+    struct err err;
+    bool ok;
+};
+
 struct batch_engine {
     const struct batch_tools *tools;
     struct session *session;
-    size_t n_context; /* of the session */
-    struct batch_work *work, *finished;
-    size_t n_read; /* ids of the work's that the model has */
+    int n_pages, n_promised, n_parallel, n_slots, n_rows_most, n_at_work, n_vocab;
+    struct slot *slots;       /* [n_slots] */
+    struct session_row *rows; /* [PROMPT_ROWS + n_parallel] of a step */
+    struct wanted *wanted;    /* the same */
+    int n_rows, n_wanted;
+    const float *logits;        /* [n_wanted, n_vocab] */
+    uint64_t clock;             /* counts what makes slots older */
+    struct batch_work *waiting; /* the next line, for which there are no pages yet */
+    struct batch_work *finished, **finished_end;
     struct batch_engine_counts counts;
 };
 
-struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct err *e)
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static size_t pages_for(size_t n_tokens)
 {
-    struct batch_engine *engine = calloc(1, sizeof *engine);
-    if (engine == NULL)
-        err_no_memory(e);
-    else
-        engine->tools = tools;
-    return engine;
+    return (n_tokens + SESSION_PAGE - 1) / SESSION_PAGE;
+}
+
+/* How many pages --kv-memory, or a quarter of this machine's memory, has room for. */
+static bool count_pages(const struct batch_engine *e, struct session_params *params,
+                        struct err *err)
+{
+    struct session_bytes bytes;
+    const struct options *o = e->tools->o;
+    const size_t all = (size_t)e->n_slots * pages_for((size_t)params->n_context);
+    const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) / 4 * (size_t)sysconf(_SC_PAGESIZE);
+    const size_t most = o->kv_memory > 0 ? o->kv_memory : machine;
+    params->n_pages = 1;
+    if (!session_measure(e->tools->loaded->model, params, &bytes, err))
+        return false;
+    const size_t windows = bytes.kv - bytes.kv_page; /* what layers with windows take anyway */
+    const size_t left = most > windows ? most - windows : 0;
+    size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
+    if (n == 0)
+        return err_set(err, ERR_RUNTIME,
+                       "%d lines at once need more than %zu bytes of --kv-memory; --parallel lets "
+                       "fewer in",
+                       e->n_parallel, windows + bytes.kv_page);
+    n = n < all ? n : all;
+    params->n_pages = n < INT_MAX ? (int)n : INT_MAX;
+    return true;
+}
+
+static bool open_session(struct batch_engine *e, struct err *err)
+{
+    const struct loaded *l = e->tools->loaded;
+    const bool score = e->tools->task == BATCH_SCORE;
+    struct session_params params = {
+        .n_context = e->tools->n_context,
+        .n_batch = PROMPT_ROWS + e->n_parallel,
+        .n_rows = score ? SCORED_ROWS : e->n_parallel,
+        .n_threads = compute_n_threads(l->compute),
+        .n_sequences = e->n_slots,
+        .precision = (enum precision)e->tools->o->precision,
+        .kv = run_kv(e->tools->o),
+    };
+    if (!count_pages(e, &params, err))
+        return false;
+    e->n_pages = params.n_pages;
+    e->n_rows_most = params.n_rows;
+    e->session = session_new(l->model, l->compute, &params, err);
+    return e->session != NULL;
+}
+
+struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct err *err)
+{
+    struct batch_engine *e = calloc(1, sizeof *e);
+    if (e == NULL) {
+        err_no_memory(err);
+        return NULL;
+    }
+    e->tools = tools;
+    e->n_parallel = tools->o->parallel;
+    e->n_slots = e->n_parallel + KEPT;
+    e->n_vocab = model_info(tools->loaded->model)->vocab_size;
+    e->finished_end = &e->finished;
+    const size_t n_rows = (size_t)(PROMPT_ROWS + e->n_parallel);
+    e->slots = calloc((size_t)e->n_slots, sizeof *e->slots);
+    e->rows = calloc(n_rows, sizeof *e->rows);
+    e->wanted = calloc(n_rows, sizeof *e->wanted);
+    if (e->slots == NULL || e->rows == NULL || e->wanted == NULL)
+        err_no_memory(err);
+    else if (open_session(e, err))
+        return e;
+    batch_engine_free(e);
+    return NULL;
 }
 
 void batch_engine_free(struct batch_engine *e)
 {
     if (e == NULL)
         return;
-    batch_work_free(e->work);
-    batch_work_free(e->finished);
+    for (int i = 0; e->slots != NULL && i < e->n_slots; i++) {
+        batch_work_free(e->slots[i].work);
+        free(e->slots[i].ids);
+    }
+    batch_work_free(e->waiting);
+    for (struct batch_work *w; (w = batch_engine_finished(e)) != NULL;)
+        batch_work_free(w);
     session_free(e->session);
+    free(e->slots);
+    free(e->rows);
+    free(e->wanted);
     free(e);
+}
+
+static int sequence_of(const struct batch_engine *e, const struct slot *s)
+{
+    return (int)(s - e->slots);
+}
+
+static void forget(struct batch_engine *e, struct slot *s)
+{
+    session_sequence_reset(e->session, sequence_of(e, s));
+    free(s->ids);
+    *s = (struct slot){.work = NULL};
+}
+
+/* The slot without a line that was of use longest ago; with `kept` only one that holds something.
+ */
+static struct slot *oldest_idle(const struct batch_engine *e, bool kept)
+{
+    struct slot *oldest = NULL;
+    for (int i = 0; i < e->n_slots; i++) {
+        struct slot *s = &e->slots[i];
+        if (s->work == NULL && (!kept || s->n_ids > 0) && (oldest == NULL || s->age < oldest->age))
+            oldest = s;
+    }
+    return oldest;
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+static void finish(struct batch_engine *e, struct batch_work *work)
+{
+    work->next = NULL;
+    *e->finished_end = work;
+    e->finished_end = &work->next;
+}
+
+/* Gives the line a slot, where the pages that it may need are not promised to others. False where
+ * it has to wait, or, with *err, where memory ran out. */
+static bool let_in(struct batch_engine *e, struct batch_work *work, struct err *err)
+{
+    const size_t n_pages = pages_for(batch_work_most_tokens(work));
+    if (e->n_at_work == e->n_parallel || n_pages > (size_t)(e->n_pages - e->n_promised))
+        return false;
+    struct slot *s = oldest_idle(e, false);
+    assert(s != NULL);
+    forget(e, s);
+    s->ids = malloc((work->ids.n + 1) * sizeof *s->ids);
+    if (s->ids == NULL)
+        return err_no_memory(err);
+    memcpy(s->ids, work->ids.id, work->ids.n * sizeof *s->ids);
+    s->n_ids = work->ids.n;
+    s->work = work;
+    s->n_pages = n_pages;
+    s->age = ++e->clock;
+    session_sequence_expect(e->session, sequence_of(e, s), (int)work->ids.n);
+    e->n_promised += (int)n_pages;
+    e->n_at_work++;
+    e->counts.n_prompt += work->ids.n;
+    return true;
 }
 
 bool batch_engine_has_room(const struct batch_engine *e)
 {
-    return e->work == NULL && e->finished == NULL;
+    return e->waiting == NULL && e->n_at_work < e->n_parallel;
 }
 
 bool batch_engine_is_idle(const struct batch_engine *e)
 {
-    return batch_engine_has_room(e);
+    return e->waiting == NULL && e->n_at_work == 0 && e->finished == NULL;
 }
 
-void batch_engine_add(struct batch_engine *e, struct batch_work *work)
+bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct err *err)
 {
-    e->work = work;
-    e->n_read = 0;
-    if (work->reply.end != REPLY_OPEN) {
-        e->finished = work;
-        e->work = NULL;
+    const size_t n_pages = pages_for(batch_work_most_tokens(work));
+    const bool scored = e->tools->task == BATCH_SCORE && work->n_prompt == work->ids.n;
+    if (n_pages > (size_t)e->n_pages)
+        err_set(&work->line.error, ERR_CONTEXT,
+                "prompt and answer of up to %zu tokens exceed --kv-memory, which has room for %zu",
+                batch_work_most_tokens(work), (size_t)e->n_pages * SESSION_PAGE);
+    *err = (struct err){.code = ERR_NONE};
+    if (n_pages > (size_t)e->n_pages || scored || work->reply.end != REPLY_OPEN)
+        finish(e, work);
+    else if (!let_in(e, work, err))
+        e->waiting = work;
+    return err->code == ERR_NONE;
+}
+
+/* ---- beginnings in common -------------------------------------------------------------------- */
+
+static size_t n_common(const struct slot *a, const struct slot *b)
+{
+    size_t n = 0;
+    const size_t most = a->n_ids < b->n_ids ? a->n_ids : b->n_ids;
+    while (n < most && a->ids[n] == b->ids[n])
+        n++;
+    return n;
+}
+
+/* The slot that has, or (of those let in earlier) will have, most of the beginning of s; *n gets
+ * how much. Whose logits are needed is not shared: the last token of the prompt, and all behind. */
+static struct slot *find_alike(struct batch_engine *e, const struct slot *s, size_t *n)
+{
+    struct slot *best = NULL;
+    *n = WORTH - 1;
+    for (int i = 0; i < e->n_slots; i++) {
+        struct slot *other = &e->slots[i];
+        if (other == s || (other->work != NULL && other->age > s->age))
+            continue;
+        size_t common = n_common(s, other);
+        const size_t has = (size_t)session_sequence_position(e->session, sequence_of(e, other));
+        common = common < s->work->n_prompt ? common : s->work->n_prompt - 1;
+        common = other->work != NULL || common < has ? common : has;
+        if (common > *n) {
+            *n = common;
+            best = other;
+        }
     }
+    return best;
 }
 
-static bool prepare_session(struct batch_engine *e, struct err *err)
+/* A line that has read nothing takes over what another has in common with it. False where it is to
+ * wait until that one has read so far. */
+static bool begin(struct batch_engine *e, struct slot *s)
 {
-    const struct loaded *l = e->tools->loaded;
-    const size_t needed = batch_work_most_tokens(e->work);
-    if (needed > e->n_context) {
-        const bool score = e->tools->task == BATCH_SCORE;
-        session_free(e->session);
-        const struct session_params params = {
-            .n_context = (int)needed,
-            .n_batch = RUN_BATCH,
-            .n_rows = score ? 16 : 1,
-            .n_threads = compute_n_threads(l->compute),
-            .precision = (enum precision)e->tools->o->precision,
-        };
-        e->session = session_new(l->model, l->compute, &params, err);
-        e->n_context = needed;
-    }
-    if (e->session == NULL)
-        return false;
-    session_rewind(e->session, 0);
-    session_expect(e->session, (int)e->work->ids.n);
-    return true;
-}
-
-static void finish(struct batch_engine *e)
-{
-    e->finished = e->work;
-    e->work = NULL;
-}
-
-static bool step_score(struct batch_engine *e, struct err *err)
-{
-    struct batch_work *w = e->work;
-    const int n_vocab = model_info(e->tools->loaded->model)->vocab_size;
-    const int n = w->ids.n - e->n_read < 16 ? (int)(w->ids.n - e->n_read) : 16;
-    const float *rows = session_score(e->session, w->ids.id + e->n_read, n, err);
-    if (rows == NULL)
-        return false;
-    for (int i = 0; i < n; i++) {
-        const size_t next = e->n_read + (size_t)i + 1;
-        if (next >= w->n_prompt && next < w->ids.n)
-            w->logprob += logprob_of(rows + (size_t)i * (size_t)n_vocab, n_vocab, w->ids.id[next]);
-    }
-    e->n_read += (size_t)n;
-    if (e->n_read == w->ids.n)
-        finish(e);
-    return true;
-}
-
-static bool step_answer(struct batch_engine *e, struct err *err)
-{
-    struct batch_work *w = e->work;
-    const float *logits;
-    if (e->n_read < w->ids.n) {
-        const size_t left = w->ids.n - e->n_read;
-        const size_t n = left < RUN_BATCH ? left : RUN_BATCH;
-        logits = session_prompt(e->session, w->ids.id + e->n_read, (int)n, err);
-        e->n_read += n;
-        e->counts.n_prompt += n;
-        e->counts.n_rows += n;
-    } else {
-        logits = session_step(e->session, w->reply.ids.id[w->reply.ids.n - 1], err);
-        e->counts.n_rows++;
-    }
-    if (logits == NULL)
-        return false;
-    if (e->n_read < w->ids.n)
+    size_t n;
+    struct slot *other = find_alike(e, s, &n);
+    if (other == NULL)
         return true;
-    if (!reply_take(&w->reply, logits, (size_t)session_position(e->session), err))
+    const int from = sequence_of(e, other);
+    if (other->work != NULL && (size_t)session_sequence_position(e->session, from) < n)
         return false;
-    e->counts.n_answer++;
-    if (w->reply.end != REPLY_OPEN)
-        finish(e);
+    if (session_share(e->session, from, sequence_of(e, s), (int)n)) {
+        s->n_read = n;
+        e->counts.n_shared += n;
+        if (other->work == NULL)
+            other->age = ++e->clock;
+    }
+    return true;
+}
+
+/* ---- the rows of a step ---------------------------------------------------------------------- */
+
+static bool is_answering(const struct slot *s)
+{
+    return s->work != NULL && s->n_read == s->n_ids;
+}
+
+static bool is_reading(const struct slot *s)
+{
+    return s->work != NULL && s->n_read < s->n_ids;
+}
+
+static size_t n_left(const struct slot *s)
+{
+    return s->n_ids - s->n_read - s->n_planned;
+}
+
+/* Whether the logits behind the id at `at` are of use: behind the prompt to answer, before each
+ * token of the completion to score. */
+static bool wants(const struct batch_engine *e, const struct slot *s, size_t at)
+{
+    if (e->tools->task == BATCH_GENERATE)
+        return at + 1 == s->n_ids;
+    return at + 1 >= s->work->n_prompt && at + 1 < s->n_ids;
+}
+
+static void add_row(struct batch_engine *e, struct slot *s, int32_t id, bool wanted, size_t next)
+{
+    e->rows[e->n_rows++] = (struct session_row){id, sequence_of(e, s), wanted};
+    if (wanted)
+        e->wanted[e->n_wanted++] = (struct wanted){.slot = s, .position = next};
+}
+
+/* Up to n rows of the prompt that is being read, fewer where logits run out. */
+static size_t add_prompt(struct batch_engine *e, struct slot *s, size_t n)
+{
+    size_t added = 0;
+    for (; added < n && n_left(s) > 0; added++) {
+        const size_t at = s->n_read + s->n_planned;
+        const bool wanted = wants(e, s, at);
+        if (wanted && e->n_wanted == e->n_rows_most)
+            break;
+        add_row(e, s, s->ids[at], wanted, at + 1);
+        s->n_planned++;
+    }
+    return added;
+}
+
+/* The slot with prompt left that is oldest, or with `shortest` that has least left of it. */
+static struct slot *choose_prompt(const struct batch_engine *e, bool shortest)
+{
+    struct slot *best = NULL;
+    for (int i = 0; i < e->n_slots; i++) {
+        struct slot *s = &e->slots[i];
+        if (!is_reading(s) || s->held || n_left(s) == 0)
+            continue;
+        if (best == NULL || (shortest ? n_left(s) < n_left(best) : s->age < best->age))
+            best = s;
+    }
+    return best;
+}
+
+static void plan(struct batch_engine *e)
+{
+    size_t left = PROMPT_ROWS;
+    e->n_rows = e->n_wanted = 0;
+    for (int i = 0; i < e->n_slots; i++) {
+        struct slot *s = &e->slots[i];
+        s->n_planned = 0;
+        s->held = is_reading(s) && s->n_read == 0 && !begin(e, s);
+        if (is_answering(s)) {
+            const struct reply *r = &s->work->reply;
+            add_row(e, s, r->ids.id[r->ids.n - 1], true, s->n_ids + r->ids.n);
+        }
+    }
+    struct slot *s = choose_prompt(e, false);
+    if (s != NULL)
+        left -= add_prompt(e, s, left / 2);
+    for (size_t added = 1; left > 0 && added > 0; left -= added) {
+        s = choose_prompt(e, true);
+        added = s != NULL ? add_prompt(e, s, left) : 0;
+    }
+}
+
+/* Frees kept beginnings until the planned rows have their pages. Those at work have them promised;
+ * what they want together may still be more, as two that share a page each count its copy, of which
+ * one will be enough. */
+static void make_room(struct batch_engine *e)
+{
+    for (;;) {
+        int wanted = 0;
+        for (int i = 0; i < e->n_slots; i++) {
+            struct slot *s = &e->slots[i];
+            const int n = is_answering(s) ? 1 : (int)s->n_planned;
+            wanted += n > 0 ? session_wanted_pages(e->session, i, n) : 0;
+        }
+        struct slot *kept = oldest_idle(e, true);
+        if (wanted <= session_free_pages(e->session) || kept == NULL)
+            return;
+        forget(e, kept);
+    }
+}
+
+/* ---- what comes of it ------------------------------------------------------------------------ */
+
+/* Each row of logits is some worker's alone, and so is the reply that takes it. */
+static void take_logits(struct worker *w, void *context)
+{
+    struct batch_engine *e = context;
+    for (int i = w->index; i < e->n_wanted; i += w->n_workers) {
+        struct wanted *t = &e->wanted[i];
+        const float *logits = e->logits + (size_t)i * (size_t)e->n_vocab;
+        t->ok = true;
+        if (e->tools->task == BATCH_SCORE)
+            t->logprob = logprob_of(logits, e->n_vocab, t->slot->ids[t->position]);
+        else
+            t->ok = reply_take(&t->slot->work->reply, logits, t->position, &t->err);
+    }
+}
+
+/* The line leaves; its slot keeps the prompt for others. */
+static void leave(struct batch_engine *e, struct slot *s)
+{
+    finish(e, s->work);
+    s->work = NULL;
+    s->age = ++e->clock;
+    e->n_promised -= (int)s->n_pages;
+    e->n_at_work--;
+    (void)session_sequence_rewind(e->session, sequence_of(e, s), (int)s->n_ids);
+}
+
+static bool harvest(struct batch_engine *e, struct err *err)
+{
+    for (int i = 0; i < e->n_slots; i++)
+        e->slots[i].n_read += e->slots[i].n_planned;
+    for (int i = 0; i < e->n_wanted; i++) {
+        const struct wanted *t = &e->wanted[i];
+        struct batch_work *work = t->slot->work;
+        if (!t->ok) {
+            *err = t->err;
+            return false;
+        }
+        work->logprob += t->logprob;
+        e->counts.n_answer++;
+        if (e->tools->task == BATCH_SCORE ? t->position + 1 == t->slot->n_ids
+                                          : work->reply.end != REPLY_OPEN)
+            leave(e, t->slot);
+    }
     return true;
 }
 
 bool batch_engine_step(struct batch_engine *e, struct err *err)
 {
-    if (e->work == NULL)
+    *err = (struct err){.code = ERR_NONE};
+    if (e->waiting != NULL && let_in(e, e->waiting, err))
+        e->waiting = NULL;
+    if (err->code != ERR_NONE)
+        return false;
+    if (e->n_at_work == 0)
         return true;
-    if (e->n_read == 0 && !prepare_session(e, err))
+    plan(e);
+    assert(e->n_rows > 0);
+    make_room(e);
+    e->logits = session_run(e->session, e->rows, e->n_rows, err);
+    if (e->logits == NULL)
         return false;
     e->counts.n_steps++;
-    e->counts.n_lines++;
-    return e->tools->task == BATCH_SCORE ? step_score(e, err) : step_answer(e, err);
+    e->counts.n_rows += (size_t)e->n_rows;
+    e->counts.n_lines += (size_t)e->n_at_work;
+    if (e->n_wanted > 0)
+        compute_run(e->tools->loaded->compute, take_logits, e);
+    return harvest(e, err);
 }
 
 struct batch_work *batch_engine_finished(struct batch_engine *e)
 {
     struct batch_work *work = e->finished;
-    e->finished = NULL;
+    if (work == NULL)
+        return NULL;
+    e->finished = work->next;
+    if (e->finished == NULL)
+        e->finished_end = &e->finished;
     return work;
 }
 

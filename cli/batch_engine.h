@@ -34,8 +34,9 @@ bool batch_engine_has_room(const struct batch_engine *e);
 /* Nothing to step, and nothing finished. */
 bool batch_engine_is_idle(const struct batch_engine *e);
 
-/* Takes over a work that has no error. */
-void batch_engine_add(struct batch_engine *e, struct batch_work *work);
+/* Takes over a work that has no error; it may get one, where no memory would ever do. False where
+ * memory ran out. */
+bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct err *err);
 
 /* One pass through the weights, and what follows from it. False where memory ran out. */
 bool batch_engine_step(struct batch_engine *e, struct err *err);

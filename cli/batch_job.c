@@ -157,8 +157,7 @@ static bool begin_line(struct job *j, struct batch_line *line, struct err *e)
     }
     if (work->line.error.code != ERR_NONE)
         return answer(j, work, e);
-    batch_engine_add(j->engine, work);
-    return true;
+    return batch_engine_add(j->engine, work, e);
 }
 
 /* Fills the engine. Waits for a line only where there is nothing else to do. */

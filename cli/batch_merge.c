@@ -68,9 +68,12 @@ static bool count_parts(struct merge *m, struct err *e)
     const char *path = m->o->output, *slash = strrchr(path, '/');
     char *dir = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
     DIR *list = dir != NULL ? opendir(dir) : NULL;
-    const int why = errno;
-    bool ok = list != NULL || err_set(e, ERR_RUNTIME, "cannot read %s: %s",
-                                      dir != NULL ? dir : path, strerror(why));
+    if (list == NULL) {
+        err_set(e, ERR_RUNTIME, "cannot read the directory of %s: %s", path, strerror(errno));
+        free(dir);
+        return false;
+    }
+    bool ok = true;
     for (struct dirent *entry; ok && (entry = readdir(list)) != NULL;) {
         const int n = parts_of(entry->d_name, slash != NULL ? slash + 1 : path);
         if (n > 0 && m->n_parts > 0 && n != m->n_parts)
@@ -78,8 +81,7 @@ static bool count_parts(struct merge *m, struct err *e)
                          n, path);
         m->n_parts = n > 0 ? n : m->n_parts;
     }
-    if (list != NULL)
-        closedir(list);
+    closedir(list);
     free(dir);
     if (ok && m->n_parts == 0)
         ok = err_set(e, ERR_RUNTIME, "there are no parts of %s", path);

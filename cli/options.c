@@ -14,6 +14,7 @@ bool options_init(struct options *o, int argc, struct err *e)
 {
     *o = (struct options){
         .max_tokens = 256,
+        .parallel = 32,
         .sampling = sample_defaults,
         .bench_threads = {.value = {0}, .n = 1},
         .n_prompt = {.value = {512}, .n = 1},
@@ -100,6 +101,25 @@ static bool parse_seed(const struct option_spec *spec, const char *text, uint64_
     return true;
 }
 
+static bool parse_size(const struct option_spec *spec, const char *text, size_t *out, struct err *e)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    const unsigned long long value = strtoull(text, &end, 10);
+    const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
+    size_t size = value;
+    bool good = text[0] >= '0' && text[0] <= '9' && errno == 0 && value > 0 &&
+                (*end == '\0' || (unit != NULL && end[1] == '\0'));
+    for (const char *u = units; good && unit != NULL && u <= unit; u++)
+        good = checked_mul(size, 1024, &size);
+    if (!good)
+        return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a size in bytes, such as 500M or 4G",
+                       spec->name, text);
+    *out = size;
+    return true;
+}
+
 static bool parse_choice(const struct option_spec *spec, const char *text, int *out, struct err *e)
 {
     const size_t length = strlen(text);
@@ -131,6 +151,8 @@ static bool store(struct options *o, enum option_id id, const char *text, struct
         return parse_real(spec, text, place, e);
     case OPTION_SEED:
         return parse_seed(spec, text, place, e);
+    case OPTION_SIZE:
+        return parse_size(spec, text, place, e);
     case OPTION_CHOICE:
         return parse_choice(spec, text, place, e);
     case OPTION_NUMBERS:

@@ -55,6 +55,8 @@ enum option_id {
     OPT_TEXT,
     OPT_SHARD,
     OPT_MERGE,
+    OPT_PARALLEL,
+    OPT_KV_MEMORY,
     OPT_N_PROMPT,
     OPT_N_GEN,
     OPT_DEPTH,
@@ -79,6 +81,7 @@ enum option_kind {
     OPTION_WHOLE,   /* int */
     OPTION_REAL,    /* float */
     OPTION_SEED,    /* uint64_t */
+    OPTION_SIZE,    /* size_t, bytes: 1000, 500M, 4G; in powers of 1024 */
     OPTION_TEXT,    /* const char * */
     OPTION_PATH,    /* const char *, a file */
     OPTION_MODEL,   /* const char *, a directory or org/name */
@@ -131,6 +134,8 @@ struct options {
     bool csv;
     bool no_bos, special, ignore_eos, echo, print_ids, pieces, count, json, stats, quiet;
     bool restart, ordered, text, merge;
+    int parallel;     /* lines at once */
+    size_t kv_memory; /* 0: not said */
     bool help, version;
     int completions;
     const char **words; /* [n_words] what is no option, but for a "-" */

@@ -133,6 +133,12 @@ const struct option_spec options_table[OPTION_COUNT] = {
     [OPT_MERGE] = {.name = "merge", .kind = OPTION_FLAG,
         .commands = FOR_BATCH, .offset = AT(merge), .group = "Job",
         .help = "joins the parts into FILE, and checks them"},
+    [OPT_PARALLEL] = {.name = "parallel", .kind = OPTION_WHOLE, .metavar = "N", .min = 1, .max = 1024,
+        .commands = FOR_BATCH, .offset = AT(parallel), .group = "Job",
+        .help = "lines at once"},
+    [OPT_KV_MEMORY] = {.name = "kv-memory", .kind = OPTION_SIZE, .metavar = "SIZE",
+        .commands = FOR_BATCH, .offset = AT(kv_memory), .group = "Job",
+        .fallback = "a quarter of the machine's", .help = "most memory for the KV cache"},
 
     [OPT_N_PROMPT] = {.name = "n-prompt", .letter = 'p', .kind = OPTION_NUMBERS, .metavar = "N,...",
         .max = MOST_TOKENS,

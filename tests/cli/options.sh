@@ -60,6 +60,9 @@ refuses "unknown letter in a bundle" 2 "unknown option -x" -qx hi
 refuses "near miss" 2 "did you mean --temp?" --tmep 0 hi
 refuses "beginning of a name" 2 "did you mean --max-tokens?" --max 5 hi
 refuses "another command's option" 2 "--temp is no option of tgen score" score --temp 0 hi
+for value in x 0 -1 1.5 1m 5GB 99999999999999999999 16777216T; do
+    refuses "--kv-memory $value" 2 "is not a size in bytes" batch --kv-memory="$value" "$tmp/none"
+done
 for value in x 0/2 3/2 1/ /2 1/0 -1/2 1.5/2 1/2/3 1/1000001; do
     refuses "--shard $value" 2 "is not K/N" batch --shard "$value" "$tmp/none"
 done

@@ -253,8 +253,8 @@ struct kernels {
  * machine has them. */
 extern const char *const kernels_levels[];
 
-/* The best table that this machine can run (CPU flags and operating system state are both asked).
- */
+/* The table that is fastest on this machine: the highest that it can run (CPU flags and operating
+ * system state are both asked), but for levels that do not pay on its processor. */
 const struct kernels *kernels_best(void);
 
 /* The table of that level; NULL where it is unknown or this machine lacks it. */

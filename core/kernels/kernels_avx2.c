@@ -306,8 +306,10 @@ static double peak_int8(size_t n_steps)
 {
     const __m256i y = _mm256_set1_epi8(3), one = _mm256_set1_epi16(1);
     __m256i a[PEAK_CHAINS], sum = y;
-    EVERY_CHAIN (i)
+    EVERY_CHAIN (i) {
         a[i] = y;
+        ANY_VALUE(a[i]);
+    }
     for (size_t step = 0; step < n_steps; step++)
         EVERY_CHAIN (i) {
             const __m256i pairs = _mm256_maddubs_epi16(a[i], y);

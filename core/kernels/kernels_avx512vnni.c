@@ -23,8 +23,10 @@ static double peak_int8(size_t n_steps)
 {
     const __m512i x = _mm512_set1_epi8(1);
     __m512i a[PEAK_CHAINS], sum = x;
-    EVERY_CHAIN (i)
+    EVERY_CHAIN (i) {
         a[i] = x;
+        ANY_VALUE(a[i]);
+    }
     for (size_t step = 0; step < n_steps; step++)
         EVERY_CHAIN (i)
             a[i] = _mm512_dpbusd_epi32(a[i], x, x);

@@ -11,8 +11,10 @@ static double peak_int8(size_t n_steps)
 {
     const int8x16_t x = vdupq_n_s8(1);
     int32x4_t a[PEAK_CHAINS], sum = vreinterpretq_s32_s8(x);
-    EVERY_CHAIN (i)
+    EVERY_CHAIN (i) {
         a[i] = sum;
+        ANY_VALUE(a[i]);
+    }
     for (size_t step = 0; step < n_steps; step++)
         EVERY_CHAIN (i)
             a[i] = vdotq_s32(a[i], x, x);

@@ -564,6 +564,8 @@ ATTEND(i8, CACHE_I8)
 static double peak_f32(size_t n_steps)
 {
     float a[PEAK_CHAINS] = {0}, sum = 0;
+    EVERY_CHAIN (i)
+        ANY_VALUE(a[i]);
     for (size_t step = 0; step < n_steps; step++)
         EVERY_CHAIN (i)
             a[i] = a[i] * 0.5f + 1;

@@ -15,6 +15,15 @@ enum { PEAK_CHAINS = 12 };
 /* Unrolled, so that the chains stay in registers. */
 #define EVERY_CHAIN(i) _Pragma("GCC unroll 12") for (size_t i = 0; i < PEAK_CHAINS; i++)
 
+/* What the compiler must take for any value, or it would compute equal chains once. */
+#if defined(__x86_64__)
+#define ANY_VALUE(v) __asm__("" : "+x"(v))
+#elif defined(__aarch64__)
+#define ANY_VALUE(v) __asm__("" : "+w"(v))
+#else
+#define ANY_VALUE(v) __asm__("" : "+m"(v))
+#endif
+
 void kernels_scalar_fill(struct kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_fill(struct kernels *k);

@@ -8,6 +8,8 @@ const struct command command_list[] = {
     {"batch", FOR_BATCH, "[file]", "answers a file of prompts, many at a time", command_batch},
     {"score", FOR_SCORE, "[text]", "log-probabilities of a text, and its perplexity",
      command_score},
+    {"choose", FOR_CHOOSE, "answer...", "the likeliest of some answers to a prompt",
+     command_choose},
     {"tokenize", FOR_TOKENIZE, "[text]", "text to token ids", command_tokenize},
     {"detokenize", FOR_DETOKENIZE, "[ids]", "token ids to text", command_detokenize},
     {"inspect", FOR_INSPECT, "", "what a model is made of, and the memory it takes",

@@ -26,6 +26,7 @@ const struct command *command_find(const char *name);
 bool command_generate(const struct options *o, struct err *e);
 bool command_batch(const struct options *o, struct err *e);
 bool command_score(const struct options *o, struct err *e);
+bool command_choose(const struct options *o, struct err *e);
 bool command_tokenize(const struct options *o, struct err *e);
 bool command_detokenize(const struct options *o, struct err *e);
 bool command_inspect(const struct options *o, struct err *e);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/batch_job.h"
+#include "cli/batch_merge.h"
 #include "cli/json_out.h"
 #include "cli/logprob.h"
 #include "cli/run.h"
@@ -159,8 +161,34 @@ static bool print_scores(const struct scoring *s, struct err *e)
     return ok;
 }
 
+/* Pairs of prompt and completion, a line of JSON each. */
+static bool score_lines(const struct options *o, struct err *e)
+{
+    if (o->prompt != NULL || o->file != NULL || o->ids != NULL || o->logits != NULL)
+        return err_set(e, ERR_USAGE,
+                       "--jsonl takes lines from a file or standard input, and knows "
+                       "no -p, -f, --ids or --logits");
+    return o->merge ? batch_merge_run(o, BATCH_SCORE, e) : batch_job_run(o, BATCH_SCORE, e);
+}
+
+/* What only has a meaning with --jsonl. */
+static bool check_no_job(const struct options *o, struct err *e)
+{
+    static const enum option_id of_jobs[] = {OPT_OUTPUT, OPT_RESTART,  OPT_ORDERED,  OPT_SHARD,
+                                             OPT_MERGE,  OPT_PARALLEL, OPT_KV_MEMORY};
+    for (size_t i = 0; i < ARRAY_LEN(of_jobs); i++) {
+        if (o->given[of_jobs[i]])
+            return err_set(e, ERR_USAGE, "--%s needs --jsonl", options_table[of_jobs[i]].name);
+    }
+    return true;
+}
+
 bool command_score(const struct options *o, struct err *e)
 {
+    if (o->jsonl)
+        return score_lines(o, e);
+    if (!check_no_job(o, e))
+        return false;
     struct scoring s = {.logits_fd = -1};
     const bool ok = open_scoring(&s, o, e) && score(&s, e) && print_scores(&s, e);
     if (ok && o->stats && !o->quiet)

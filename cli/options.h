@@ -18,7 +18,8 @@ enum {
     FOR_INSPECT = 16,
     FOR_BATCH = 32,
     FOR_BENCH = 64,
-    FOR_ALL = 127
+    FOR_CHOOSE = 128,
+    FOR_ALL = 255
 };
 
 /* In the order of the table, which is that of --help and of the man page. */
@@ -33,6 +34,7 @@ enum option_id {
     OPT_CONTEXT,
     OPT_PROMPT,
     OPT_FILE,
+    OPT_PROMPT_FILE,
     OPT_IDS,
     OPT_NO_BOS,
     OPT_SPECIAL,
@@ -49,6 +51,7 @@ enum option_id {
     OPT_PRESENCE_PENALTY,
     OPT_FREQUENCY_PENALTY,
     OPT_SEED,
+    OPT_JSONL,
     OPT_OUTPUT,
     OPT_RESTART,
     OPT_ORDERED,
@@ -61,6 +64,7 @@ enum option_id {
     OPT_N_GEN,
     OPT_DEPTH,
     OPT_REPETITIONS,
+    OPT_BY,
     OPT_ECHO,
     OPT_PRINT_IDS,
     OPT_PIECES,
@@ -133,7 +137,9 @@ struct options {
     int repetitions;
     bool csv;
     bool no_bos, special, ignore_eos, echo, print_ids, pieces, count, json, stats, quiet;
-    bool restart, ordered, text, merge;
+    bool restart, ordered, text, merge, jsonl;
+    const char *prompt_file;
+    int by;           /* enum choose_by */
     int parallel;     /* lines at once */
     size_t kv_memory; /* 0: not said */
     bool help, version;

@@ -111,7 +111,7 @@ for option in model prompt file max-tokens context threads temp top-k top-p min-
     cpu help version; do
     has "--help names --$option" " --$option" "$tmp/help"
 done
-for command in generate batch score tokenize detokenize inspect bench; do
+for command in generate batch score choose tokenize detokenize inspect bench; do
     has "--help names $command" "^  tgen $command " "$tmp/help"
     succeeds "$command --help" $command --help
     for option in model quiet help version; do

@@ -226,6 +226,40 @@ static void cut_room(struct cutter *c, const struct model_spec *spec,
         p->room = operand_room(cut(c, 1, bytes / sizeof(float)), n, widest);
 }
 
+/* What one worker's attention needs in any layer. */
+static void cut_attend(struct cutter *c, const struct model_spec *spec,
+                       const struct session_params *params, struct pass *p)
+{
+    p->n_attend_scratch = 0;
+    for (int i = 0; i < spec->num_hidden_layers; i++) {
+        const struct kv kv = kv_shape(spec, params, NULL, i);
+        const size_t needed = round_up(attend_scratch(&kv), LINE / sizeof(float));
+        p->n_attend_scratch = needed > p->n_attend_scratch ? needed : p->n_attend_scratch;
+    }
+    p->attend_scratch = cut(c, (size_t)params->n_threads, p->n_attend_scratch);
+}
+
+static void cut_ffn(struct cutter *c, const struct model_spec *spec, size_t n, struct pass *p)
+{
+    p->gate = cut(c, spec->ffn == FFN_GATED ? n : 0, (size_t)spec->intermediate_size);
+    p->up = cut(c, n, (size_t)spec->intermediate_size);
+    if (spec->moe.num_experts)
+        cut_moe(c, spec, n, &p->moe);
+}
+
+/* The two halves of a layer take turns, so they have the same memory. */
+static void cut_halves(struct cutter *c, const struct model_spec *spec,
+                       const struct session_params *params, struct pass *p)
+{
+    const size_t n = (size_t)params->n_batch, begin = c->used;
+    cut_attention(c, spec, n, p);
+    cut_attend(c, spec, params, p);
+    const size_t end = c->used;
+    c->used = begin;
+    cut_ffn(c, spec, n, p);
+    c->used = c->used > end ? c->used : end;
+}
+
 static void cut_scratch(struct cutter *c, const struct model_spec *spec,
                         const struct session_params *params, struct pass *p)
 {
@@ -235,22 +269,11 @@ static void cut_scratch(struct cutter *c, const struct model_spec *spec,
         cut(c, spec->embedding_size == spec->hidden_size ? 0 : n, (size_t)spec->embedding_size);
     p->normed = cut(c, n, hidden);
     p->branch = cut(c, needs_branch(spec) ? n : 0, hidden);
-    cut_attention(c, spec, n, p);
-    p->gate = cut(c, spec->ffn == FFN_GATED ? n : 0, (size_t)spec->intermediate_size);
-    p->up = cut(c, n, (size_t)spec->intermediate_size);
-    if (spec->moe.num_experts)
-        cut_moe(c, spec, n, &p->moe);
+    cut_halves(c, spec, params, p);
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         p->rope_cos[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
         p->rope_sin[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
     }
-    p->n_attend_scratch = 0;
-    for (int i = 0; i < spec->num_hidden_layers; i++) {
-        const struct kv kv = kv_shape(spec, params, NULL, i);
-        const size_t needed = round_up(attend_scratch(&kv), LINE / sizeof(float));
-        p->n_attend_scratch = needed > p->n_attend_scratch ? needed : p->n_attend_scratch;
-    }
-    p->attend_scratch = cut(c, (size_t)params->n_threads, p->n_attend_scratch);
     cut_room(c, spec, params, p);
 }
 

@@ -108,6 +108,15 @@ static bool tell_prompt(struct generation *g, struct err *e)
     return true;
 }
 
+/* A pass that Ctrl-C has stopped is no failure. */
+static bool only_interrupted(struct generation *g, const struct err *e)
+{
+    if (e->code != ERR_INTERRUPTED)
+        return false;
+    g->finish = FINISH_INTERRUPTED;
+    return true;
+}
+
 /* The prompt through the model, a batch at a time. *logits are those behind its last token; NULL
  * where Ctrl-C came first. */
 static bool read_prompt(struct generation *g, const float **logits, struct err *e)
@@ -131,7 +140,7 @@ static bool read_prompt(struct generation *g, const float **logits, struct err *
     }
     terminal_progress_end(&progress);
     r->prompt_seconds = terminal_clock() - began;
-    return *logits != NULL || g->finish == FINISH_INTERRUPTED;
+    return *logits != NULL || g->finish == FINISH_INTERRUPTED || only_interrupted(g, e);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -169,7 +178,7 @@ static bool answer(struct generation *g, const float *logits, struct err *e)
         sampler_accept(g->sampler, id);
         logits = session_step(r->session, id, e);
         if (logits == NULL)
-            return false;
+            return only_interrupted(g, e);
         r->n_steps++;
     }
     g->finish = FINISH_LENGTH;

@@ -10,6 +10,7 @@
 
 #include "cli/help.h"
 #include "cli/prompt.h"
+#include "cli/stream.h"
 #include "cli/terminal.h"
 
 static bool read_prompt(struct run *r, const char *command, struct err *e)
@@ -109,6 +110,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
         .n_threads = compute_n_threads(r->loaded.compute),
         .precision = (enum precision)r->o->precision,
         .kv = run_kv(r->o),
+        .stop = stream_interrupt(),
     };
     r->session = session_new(r->loaded.model, r->loaded.compute, &params, e);
     r->load_seconds = terminal_clock() - r->began;

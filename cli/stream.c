@@ -153,3 +153,8 @@ bool stream_interrupted(void)
 {
     return interrupted != 0;
 }
+
+const volatile sig_atomic_t *stream_interrupt(void)
+{
+    return &interrupted;
+}

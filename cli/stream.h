@@ -7,6 +7,8 @@
 #ifndef CLI_STREAM_H
 #define CLI_STREAM_H
 
+#include <signal.h>
+
 #include "cli/buffer.h"
 
 enum {
@@ -49,5 +51,8 @@ void stream_watch_interrupt(void);
 /* The same for SIGTERM, for jobs that a scheduler may end. */
 void stream_watch_termination(void);
 bool stream_interrupted(void);
+
+/* For session_params.stop: not 0 once stream_interrupted. */
+const volatile sig_atomic_t *stream_interrupt(void);
 
 #endif

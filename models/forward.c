@@ -173,12 +173,22 @@ static void head(struct worker *w, const struct pass *p)
     bend_logits(w, p);
 }
 
+/* Whether a pass that is to stop goes on to this layer. The first worker decides, when it begins a
+ * layer, that it is the last; the syncs within the layer let the others know in time. */
+static bool goes_on(const struct worker *w, struct pass *p, int layer)
+{
+    if (w->index == 0 && p->stop && *p->stop && layer < atomic_load(&p->n_layers))
+        atomic_store(&p->n_layers, layer + 1);
+    return layer < atomic_load(&p->n_layers);
+}
+
 void forward_run(struct worker *w, void *pass)
 {
-    const struct pass *const p = pass;
+    struct pass *const p = pass;
     embed(w, p);
-    for (int layer = 0; layer < p->spec->num_hidden_layers; layer++)
+    int layer = 0;
+    for (; goes_on(w, p, layer); layer++)
         block_run(w, p, layer);
-    if (p->n_rows)
+    if (p->n_rows && layer == p->spec->num_hidden_layers)
         head(w, p);
 }

@@ -6,6 +6,9 @@
 #ifndef MODELS_FORWARD_H
 #define MODELS_FORWARD_H
 
+#include <signal.h>
+#include <stdatomic.h>
+
 #include "core/attend.h"
 #include "core/compute.h"
 #include "core/kv.h"
@@ -66,6 +69,9 @@ struct pass {
     const double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences]: multiplies cos and sin */
     float *rope_cos[SPEC_MAX_ROPES];           /* each [n, n_dims / 2] */
     float *rope_sin[SPEC_MAX_ROPES];           /* the same */
+
+    const volatile sig_atomic_t *stop; /* as session_params.stop */
+    atomic_int n_layers;               /* that this pass goes through: all, unless it is stopped */
 
     int n_rows;            /* tokens that get logits */
     const int *logit_rows; /* [n_rows]: which, ascending */

@@ -487,15 +487,19 @@ static void add_row(struct session *s, const struct session_row *row, int i)
             (struct attend_run){.sequence = row->sequence, .position = position, .row = i, .n = 1};
 }
 
-/* At most n_batch rows, whose sequences are prepared. */
-static void run_pass(struct session *s, const struct session_row *rows, int n)
+/* At most n_batch rows, whose sequences are prepared. False: the pass was stopped. */
+static bool run_pass(struct session *s, const struct session_row *rows, int n, struct err *e)
 {
+    const int n_layers = s->model->spec.num_hidden_layers;
     s->pass.n = n;
     s->pass.n_rows = 0;
     s->pass.n_runs = 0;
     for (int i = 0; i < n; i++)
         add_row(s, &rows[i], i);
+    s->pass.stop = s->params.stop;
+    atomic_store(&s->pass.n_layers, n_layers);
     compute_run(s->compute, forward_run, &s->pass);
+    return atomic_load(&s->pass.n_layers) == n_layers || err_set(e, ERR_INTERRUPTED, "interrupted");
 }
 
 /* ---- one text ---- */
@@ -517,7 +521,8 @@ static const float *run_text(struct session *s, const int32_t *ids, int n, bool 
         for (int i = 0; i < n_now; i++)
             s->rows[i] =
                 (struct session_row){.id = ids[done + i], .wants_logits = all || done + i == n - 1};
-        run_pass(s, s->rows, n_now);
+        if (!run_pass(s, s->rows, n_now, e))
+            return NULL;
         if (all)
             s->pass.logits += (size_t)n_now * (size_t)s->model->spec.vocab_size;
         done += n_now;
@@ -613,8 +618,7 @@ const float *session_run(struct session *s, const struct session_row *rows, int 
 {
     if (!check_rows(s, rows, n, e) || !admit(s, rows, n, e))
         return NULL;
-    run_pass(s, rows, n);
-    return s->pass.logits;
+    return run_pass(s, rows, n, e) ? s->pass.logits : NULL;
 }
 
 void session_sequence_expect(struct session *s, int sequence, int n)

@@ -12,6 +12,8 @@
 #ifndef MODELS_SESSION_H
 #define MODELS_SESSION_H
 
+#include <signal.h>
+
 #include "core/compute.h"
 #include "core/err.h"
 #include "models/model.h"
@@ -41,6 +43,7 @@ struct session_params {
     int n_pages; /* of the pool that sequences share; 0: every sequence can fill its context */
     enum precision precision;
     enum session_kv kv;
+    const volatile sig_atomic_t *stop; /* NULL, or what a signal handler sets: see session_prompt */
 };
 
 struct session_bytes {
@@ -65,7 +68,8 @@ void session_expect(struct session *s, int n);
 
 /* Appends n tokens (1 or more) and gives the logits [vocab_size] behind the last one. NULL:
  * ERR_CONTEXT where they do not fit, ERR_RUNTIME for an id outside the vocabulary; nothing has
- * changed then. */
+ * changed then. Also NULL, as all that runs the model, with ERR_INTERRUPTED within a layer's time
+ * after *params.stop is no longer 0; the session is then good for nothing but session_free. */
 const float *session_prompt(struct session *s, const int32_t *ids, int n, struct err *e);
 
 /* The same with the logits behind each token, [n, vocab_size]; n <= n_rows. */

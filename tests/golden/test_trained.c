@@ -112,11 +112,37 @@ static void test_stories260K(void **state)
     json_free(expected);
 }
 
+/* All threads leave a stopped pass behind the same layer; where they do not, this hangs. */
+static void test_stop(void **state)
+{
+    (void)state;
+    struct err e;
+    struct checkpoint *const checkpoint = checkpoint_open("models/tales", &e);
+    struct model *const model = model_open(checkpoint, &e);
+    assert_non_null(model);
+    for (int n_threads = 1; n_threads <= 4; n_threads++) {
+        static const int32_t ids[] = {1, 2, 3};
+        volatile sig_atomic_t stop = 0;
+        struct compute *const c = compute_open(n_threads, NULL, &e);
+        const struct session_params params = {.n_context = 8, .n_batch = 8, .stop = &stop};
+        struct session *const s = session_new(model, c, &params, &e);
+        assert_non_null(session_prompt(s, ids, 3, &e));
+        stop = 1;
+        assert_null(session_prompt(s, ids, 3, &e));
+        assert_int_equal(e.code, ERR_INTERRUPTED);
+        session_free(s);
+        compute_close(c);
+    }
+    model_close(model);
+    checkpoint_close(checkpoint);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tales),
         cmocka_unit_test(test_stories260K),
+        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests_name("trained", tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@ struct bench_test {
     int n;
     int depth; /* tokens that are there already */
     int n_threads;
+    enum model_weights weights;
 };
 
 struct bench_result {

@@ -19,36 +19,48 @@ struct plan {
     struct loaded loaded;
     struct bench bench;
     struct bench_machine machine;
-    struct bench_test *tests;     /* [n], those of one number of threads side by side */
+    struct bench_test *tests;     /* [n], those that share weights and threads side by side */
     struct bench_result *results; /* [n] */
     size_t n;
 };
 
-/* Tests of n tokens each; those of no tokens are none. */
-static void add_tests(struct plan *p, bool is_prompt, const struct option_numbers *sizes, int depth,
-                      int n_threads)
+/* Tests like this one but of n tokens each; those of no tokens are none. */
+static void add_tests(struct plan *p, struct bench_test like, bool is_prompt,
+                      const struct option_numbers *sizes)
 {
-    for (int i = 0; i < sizes->n; i++)
-        if (sizes->value[i] > 0)
-            p->tests[p->n++] = (struct bench_test){.is_prompt = is_prompt,
-                                                   .n = sizes->value[i],
-                                                   .depth = depth,
-                                                   .n_threads = n_threads};
+    like.is_prompt = is_prompt;
+    for (int i = 0; i < sizes->n; i++) {
+        like.n = sizes->value[i];
+        if (like.n > 0)
+            p->tests[p->n++] = like;
+    }
+}
+
+static void add_depths(struct plan *p, struct bench_test like)
+{
+    const struct options *o = p->o;
+    for (int d = 0; d < o->depth.n; d++) {
+        like.depth = o->depth.value[d];
+        add_tests(p, like, true, &o->n_prompt);
+        add_tests(p, like, false, &o->n_gen);
+    }
 }
 
 static bool make_tests(struct plan *p, struct err *e)
 {
-    enum { MOST = OPTION_MOST_NUMBERS * OPTION_MOST_NUMBERS * 2 * OPTION_MOST_NUMBERS };
     const struct options *o = p->o;
-    p->tests = calloc(MOST, sizeof *p->tests);
-    p->results = calloc(MOST, sizeof *p->results);
+    const int n =
+        o->bench_weights.n * o->bench_threads.n * o->depth.n * (o->n_prompt.n + o->n_gen.n);
+    p->tests = calloc((size_t)n, sizeof *p->tests);
+    p->results = calloc((size_t)n, sizeof *p->results);
     if (p->tests == NULL || p->results == NULL)
         return err_no_memory(e);
-    for (int t = 0; t < o->bench_threads.n; t++)
-        for (int d = 0; d < o->depth.n; d++) {
-            add_tests(p, true, &o->n_prompt, o->depth.value[d], o->bench_threads.value[t]);
-            add_tests(p, false, &o->n_gen, o->depth.value[d], o->bench_threads.value[t]);
-        }
+    for (int w = 0; w < o->bench_weights.n; w++)
+        for (int t = 0; t < o->bench_threads.n; t++)
+            add_depths(p, (struct bench_test){
+                              .weights = (enum model_weights)o->bench_weights.value[w],
+                              .n_threads = o->bench_threads.value[t],
+                          });
     return p->n > 0 ||
            err_set(e, ERR_USAGE, "there is nothing to measure: --n-prompt and --n-gen are 0");
 }
@@ -112,19 +124,37 @@ static void describe(struct plan *p)
     }
 }
 
+/* Opens for test i what the one before did not have. */
+static bool prepare(struct plan *p, size_t i, struct err *e)
+{
+    const struct bench_test *test = &p->tests[i];
+    const bool same_weights = i > 0 && test[-1].weights == test->weights;
+    if (same_weights && test[-1].n_threads == test->n_threads)
+        return true;
+    compute_close(p->loaded.compute);
+    p->loaded.compute = NULL;
+    if (same_weights) {
+        p->loaded.compute = compute_open(test->n_threads, p->o->cpu, e);
+        return p->loaded.compute != NULL;
+    }
+    struct options o = *p->o;
+    o.threads = test->n_threads;
+    o.weights = (int)test->weights;
+    model_close(p->loaded.model);
+    p->loaded.model = NULL;
+    const bool ok = load_model(&p->loaded, &o, e);
+    p->bench.model = p->loaded.model;
+    return ok;
+}
+
 static bool measure(struct plan *p, struct err *e)
 {
     struct terminal_progress progress = terminal_progress_begin(p->o->quiet, true, "test");
     bool ok = true;
     for (size_t i = 0; ok && i < p->n; i++) {
-        struct bench_test *test = &p->tests[i];
-        if (i == 0 || test->n_threads != test[-1].n_threads) {
-            compute_close(p->loaded.compute);
-            p->loaded.compute = compute_open(test->n_threads, p->o->cpu, e);
-        }
         terminal_progress(&progress, i + 1, p->n);
-        ok = p->loaded.compute != NULL &&
-             bench_measure(&p->bench, test, p->loaded.compute, &p->results[i], e);
+        ok = prepare(p, i, e) &&
+             bench_measure(&p->bench, &p->tests[i], p->loaded.compute, &p->results[i], e);
     }
     terminal_progress_end(&progress);
     return ok;

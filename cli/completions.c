@@ -14,6 +14,11 @@ static bool is_listed(const struct option_spec *spec, unsigned command)
     return spec->group != NULL && (spec->commands & command) != 0;
 }
 
+static bool is_choice(const struct option_spec *spec)
+{
+    return spec->kind == OPTION_CHOICE || spec->kind == OPTION_CHOICES;
+}
+
 /* "auto|f32" -> "auto f32" */
 static void add_choices(struct buffer *t, const char *metavar)
 {
@@ -49,7 +54,7 @@ static void add_bash_values(struct buffer *t)
         if (spec->kind == OPTION_PATH || spec->kind == OPTION_MODEL) {
             buffer_addf(t, "COMPREPLY=($(compgen -%c -- \"$cur\"))",
                         spec->kind == OPTION_PATH ? 'f' : 'd');
-        } else if (spec->kind == OPTION_CHOICE) {
+        } else if (is_choice(spec)) {
             buffer_add_string(t, "COMPREPLY=($(compgen -W \"");
             add_choices(t, spec->metavar);
             buffer_add_string(t, "\" -- \"$cur\"))");
@@ -106,7 +111,7 @@ static void add_zsh_option(struct buffer *t, const struct option_spec *spec)
     else
         buffer_addf(t, "'--%s%s'", spec->name, has_value ? "=" : "");
     buffer_addf(t, "'[%s]", spec->help);
-    if (spec->kind == OPTION_CHOICE) {
+    if (is_choice(spec)) {
         buffer_add_string(t, ":value:(");
         add_choices(t, spec->metavar);
         buffer_add_string(t, ")");
@@ -183,7 +188,7 @@ static void add_fish(struct buffer *t)
             buffer_add_string(t, " -r -F");
         } else if (spec->kind == OPTION_MODEL) {
             buffer_add_string(t, " -x -a '(__fish_complete_directories)'");
-        } else if (spec->kind == OPTION_CHOICE) {
+        } else if (is_choice(spec)) {
             buffer_add_string(t, " -x -a '");
             add_choices(t, spec->metavar);
             buffer_add_string(t, "'");

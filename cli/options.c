@@ -16,6 +16,7 @@ bool options_init(struct options *o, int argc, struct err *e)
         .max_tokens = 256,
         .parallel = 32,
         .sampling = sample_defaults,
+        .bench_weights = {.value = {MODEL_STORED}, .n = 1},
         .bench_threads = {.value = {0}, .n = 1},
         .n_prompt = {.value = {512}, .n = 1},
         .n_gen = {.value = {128}, .n = 1},
@@ -55,26 +56,6 @@ static bool parse_whole(const struct option_spec *spec, const char *text, int *o
                        spec->name, text, spec->min, spec->max);
     *out = (int)value;
     return true;
-}
-
-/* Numbers with commas between them. */
-static bool parse_numbers(const struct option_spec *spec, const char *text,
-                          struct option_numbers *out, struct err *e)
-{
-    char one[32];
-    out->n = 0;
-    for (const char *at = text;; at++) {
-        const size_t n = strcspn(at, ",");
-        if (out->n == OPTION_MOST_NUMBERS)
-            return err_set(e, ERR_USAGE, "--%s: \"%s\" has more than %d numbers", spec->name, text,
-                           OPTION_MOST_NUMBERS);
-        snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one), at);
-        if (!parse_whole(spec, one, &out->value[out->n++], e))
-            return false;
-        at += n;
-        if (*at == '\0')
-            return true;
-    }
 }
 
 static bool parse_real(const struct option_spec *spec, const char *text, float *out, struct err *e)
@@ -135,6 +116,28 @@ static bool parse_choice(const struct option_spec *spec, const char *text, int *
     return err_set(e, ERR_USAGE, "--%s: \"%s\" is none of %s", spec->name, text, spec->metavar);
 }
 
+/* Numbers or words with commas between them. */
+static bool parse_several(const struct option_spec *spec, const char *text,
+                          struct option_numbers *out, struct err *e)
+{
+    char one[32];
+    out->n = 0;
+    for (const char *at = text;; at++) {
+        const size_t n = strcspn(at, ",");
+        if (out->n == OPTION_MOST_NUMBERS)
+            return err_set(e, ERR_USAGE, "--%s: \"%s\" has more than %d parts", spec->name, text,
+                           OPTION_MOST_NUMBERS);
+        int *value = &out->value[out->n++];
+        snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one), at);
+        if (spec->kind == OPTION_CHOICES ? !parse_choice(spec, one, value, e)
+                                         : !parse_whole(spec, one, value, e))
+            return false;
+        at += n;
+        if (*at == '\0')
+            return true;
+    }
+}
+
 /* Puts the value (NULL for a flag) where the table says. */
 static bool store(struct options *o, enum option_id id, const char *text, struct err *e)
 {
@@ -156,7 +159,8 @@ static bool store(struct options *o, enum option_id id, const char *text, struct
     case OPTION_CHOICE:
         return parse_choice(spec, text, place, e);
     case OPTION_NUMBERS:
-        return parse_numbers(spec, text, place, e);
+    case OPTION_CHOICES:
+        return parse_several(spec, text, place, e);
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_MODEL:
@@ -186,7 +190,7 @@ char *options_default(const struct option_spec *spec, const struct options *defa
         snprintf(out, size, "%d", ((const struct option_numbers *)place)->value[0]);
     else if (spec->kind == OPTION_REAL)
         snprintf(out, size, "%g", (double)*(const float *)place);
-    else if (spec->kind == OPTION_CHOICE)
+    else if (spec->kind == OPTION_CHOICE || spec->kind == OPTION_CHOICES)
         snprintf(out, size, "%.*s", (int)strcspn(spec->metavar, "|"), spec->metavar);
     return out;
 }

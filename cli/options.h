@@ -30,6 +30,7 @@ enum option_id {
     OPT_CPU,
     OPT_PRECISION,
     OPT_WEIGHTS,
+    OPT_BENCH_WEIGHTS,
     OPT_KV,
     OPT_CONTEXT,
     OPT_PROMPT,
@@ -91,7 +92,8 @@ enum option_kind {
     OPTION_MODEL,   /* const char *, a directory or org/name */
     OPTION_LIST,    /* struct option_list, one entry each time */
     OPTION_NUMBERS, /* struct option_numbers: "1,2,4" */
-    OPTION_CHOICE   /* int: which of the words in metavar, which '|' separates */
+    OPTION_CHOICE,  /* int: which of the words in metavar, which '|' separates */
+    OPTION_CHOICES  /* struct option_numbers of such: "stored,q4" */
 };
 
 /* Commands may have options of the same name and letter that differ in kind. */
@@ -133,7 +135,7 @@ struct options {
     int max_tokens;
     struct option_list stop;
     struct sample_params sampling;
-    struct option_numbers bench_threads, n_prompt, n_gen, depth;
+    struct option_numbers bench_threads, bench_weights, n_prompt, n_gen, depth;
     int repetitions;
     bool csv;
     bool no_bos, special, ignore_eos, echo, print_ids, pieces, count, json, stats, quiet;

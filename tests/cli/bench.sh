@@ -36,6 +36,13 @@ succeeds "a table" bench -p 0 -n 3 -r 3 -t 1 --depth 500
 has "it names the limits" '^limits: reads [0-9.]* GB/s, f32 [0-9.]* GFLOP/s'
 has "it has the test" '^tg3  *stored  *1  *500  *[0-9.]*  *[0-9.]*  *[0-9.]*  *[0-9.]* %$'
 
+succeeds "weights in three forms" bench --csv -p 2 -n 0 -r 1 -t 1 -w stored,q8,q4
+if [ "$(cut -d, -f1,2 "$tmp/out" | tail -n +2 | tr '\n' ' ')" = "pp2,stored pp2,q8 pp2,q4 " ]; then
+    ok "they come in the order that was asked for"
+else
+    fail "they come in the order that was asked for" "$(peek "$tmp/out")"
+fi
+
 refuses "a prompt beyond the model" 4 "a context of 513 tokens" bench -p 513 -n 0
 refuses "one of many beyond the model" 4 "a context of 520 tokens" bench -p 8 --depth 0,512
 refuses "nothing to measure" 2 "there is nothing to measure" bench -p 0 -n 0,0
@@ -47,8 +54,11 @@ for value in '' , 1, ,1 1,,2 1,x -1 1.5 99999999999; do
 done
 refuses "-t 0" 2 '--threads: "0" is not a whole number between 1 and' bench -t 0
 refuses "-t 1,0" 2 '--threads: "0" is not a whole number' bench -t 1,0
+for value in '' , q8, q5 'q8 q4' stored:q8; do
+    refuses "-w $value" 2 "--weights: " bench --weights="$value"
+done
 refuses "-r 0" 2 "--repetitions: " bench -r 0
-refuses "more numbers than there may be" 2 "has more than 16 numbers" bench -p 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
+refuses "more numbers than there may be" 2 "has more than 16 parts" bench -p 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
 refuses "another command's option" 2 "--temp is no option of tgen bench" bench --temp 0
 refuses "its option elsewhere" 2 "--n-gen is no option of tgen generate" --n-gen 5 hi
 

@@ -109,6 +109,28 @@ static void test_quantised(void **state)
     close_model(&o);
 }
 
+/* The plain model in 8 bits, with a bf16 scale for each row; the table of ids stays BF16. */
+static void test_quantised_at_load(void **state)
+{
+    (void)state;
+    struct opened o = open_model("models/tales");
+    struct err e = {.code = ERR_NONE};
+    struct compute *c = compute_open(1, "scalar", &e);
+    assert_non_null(c);
+    assert_true(model_quantize_begin(o.model, MODEL_Q8, c, &e));
+    for (size_t done = 0, total = 1; done < total;)
+        model_quantize_step(o.model, c, &done, &total);
+    const double layer = 2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256, head = 4096 * 256;
+    const double layer_rows = 2 * 256 + 2 * 128 + 2 * 640 + 256;
+    struct work w;
+    work_of_pass(o.model, 0, 1, &w);
+    expect(w.weight_bytes, 5 * (layer + 2 * layer_rows) + head + 2 * 4096 + 2 * 256 + 11 * 256 * 4);
+    expect(w.operations[WORK_INT8], 2 * (5 * layer + head));
+    expect(w.operations[WORK_BF16], 0);
+    compute_close(c);
+    close_model(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +138,7 @@ int main(void)
         cmocka_unit_test(test_experts),
         cmocka_unit_test(test_window),
         cmocka_unit_test(test_quantised),
+        cmocka_unit_test(test_quantised_at_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@ bool options_init(struct options *o, int argc, struct err *e)
 {
     *o = (struct options){
         .max_tokens = 256,
-        .parallel = 32,
+        .parallel = 64,
         .sampling = sample_defaults,
         .bench_weights = {.value = {MODEL_STORED}, .n = 1},
         .bench_threads = {.value = {0}, .n = 1},

@@ -29,7 +29,8 @@ struct sample_params {
 extern const struct sample_params sample_defaults;
 
 /* A seed for one of many texts that have names, from the seed of them all: the same name and seed
- * give the same, whatever else is running. */
+ * give the same, whatever else is running. It is the first half of Philox4x32-10 with the counter
+ * (FNV-1a of the name, 0, 1) and the key `seed`. */
 uint64_t sample_seed(uint64_t seed, const char *name, size_t n);
 
 struct sampler; /* params, the history for penalties, and working memory for one vocabulary */

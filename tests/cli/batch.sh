@@ -259,9 +259,9 @@ if command -v script >/dev/null; then
         printf '{"prompt":"A","max_tokens":50,"ignore_eos":true}\n'
         i=$((i + 1))
     done >"$tmp/slow"
-    script -qec "'$TGEN' batch -t 1 --cpu scalar -o '$tmp/slow_answers' '$tmp/slow'" /dev/null </dev/null | tr -d '\r' >"$tmp/out"
+    script -qec "'$TGEN' batch -t 1 --parallel 4 --cpu scalar -o '$tmp/slow_answers' '$tmp/slow'" /dev/null </dev/null | tr -d '\r' >"$tmp/out"
     has "progress on a terminal" "[0-9]*/40 lines, [0-9.]* tokens/s, 0:[0-9][0-9] left"
-    script -qec "'$TGEN' batch -q -t 1 --cpu scalar --restart -o '$tmp/slow_answers' '$tmp/slow'" /dev/null </dev/null >"$tmp/out"
+    script -qec "'$TGEN' batch -q -t 1 --parallel 4 --cpu scalar --restart -o '$tmp/slow_answers' '$tmp/slow'" /dev/null </dev/null >"$tmp/out"
     if [ -s "$tmp/out" ]; then fail "-q" "$(peek "$tmp/out")"; else ok "-q"; fi
 else
     skip "progress on a terminal" "there is no script(1)"

@@ -710,6 +710,15 @@ static void uniform_numbers(void **state)
     assert_true(philox_uniform(7, 1) != philox_uniform(UINT64_C(1) << 32 | 7, 1));
 }
 
+/* Values of an implementation in Python, of the papers' Philox and FNV-1a. */
+static void seeds_of_many_texts(void **state)
+{
+    (void)state;
+    assert_true(sample_seed(0, "1", 1) == UINT64_C(0xee4b14edd1d05cdc));
+    assert_true(sample_seed(5, "\"id 1\"", 6) == UINT64_C(0x51b38b83ced5df1c));
+    assert_true(sample_seed(UINT64_MAX, "", 0) == UINT64_C(0xff9319f064330074));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -734,6 +743,7 @@ int main(void)
         cmocka_unit_test(an_idle_filter_changes_nothing),
         cmocka_unit_test(philox_known_answers),
         cmocka_unit_test(uniform_numbers),
+        cmocka_unit_test(seeds_of_many_texts),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
 }

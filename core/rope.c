@@ -4,6 +4,7 @@
 
 #include "core/kernels/kernels.h"
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -47,6 +48,15 @@ double rope_default_attention_factor(const struct rope *r)
 bool rope_depends_on_length(const struct rope *r)
 {
     return r->type == ROPE_DYNAMIC || r->type == ROPE_LONGROPE;
+}
+
+int rope_same_until(const struct rope *r, int length)
+{
+    if (!rope_depends_on_length(r))
+        return INT_MAX;
+    if (length <= r->original_max_position_embeddings)
+        return r->original_max_position_embeddings;
+    return r->type == ROPE_LONGROPE ? INT_MAX : length;
 }
 
 /* The base that stretches the longest wave to the length, as transformers' dynamic NTK does. */

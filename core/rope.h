@@ -48,6 +48,9 @@ double rope_default_attention_factor(const struct rope *r);
 /* True where the frequencies change with the length of the text. */
 bool rope_depends_on_length(const struct rope *r);
 
+/* The longest text that rotates like one of `length` tokens. */
+int rope_same_until(const struct rope *r, int length);
+
 /* inv_freq[n_dims / 2] for a text of `length` tokens. */
 void rope_frequencies(const struct rope *r, int length, double *inv_freq);
 

@@ -551,6 +551,17 @@ const float *session_score(struct session *s, const int32_t *ids, int n, struct 
     return run_text(s, ids, n, true, e);
 }
 
+int session_at_once(const struct session *s, int n)
+{
+    const struct sequence *const text = &s->sequences[0];
+    const int length = max_int(text->expected, text->position + 1);
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        const int until = rope_same_until(&s->model->spec.ropes[r], length);
+        n = min_int(n, until - text->position);
+    }
+    return n;
+}
+
 const float *session_step(struct session *s, int32_t id, struct err *e)
 {
     return run_text(s, &id, 1, false, e);

@@ -75,6 +75,10 @@ const float *session_prompt(struct session *s, const int32_t *ids, int n, struct
 /* The same with the logits behind each token, [n, vocab_size]; n <= n_rows. */
 const float *session_score(struct session *s, const int32_t *ids, int n, struct err *e);
 
+/* How many of n tokens may be appended at once and give, token for token, the logits that they
+ * would give one by one: all, but for models whose rotation follows the length of the text. */
+int session_at_once(const struct session *s, int n);
+
 /* Appends one token: session_prompt with n = 1. */
 const float *session_step(struct session *s, int32_t id, struct err *e);
 

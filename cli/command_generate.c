@@ -21,10 +21,11 @@ struct generation {
     struct run run;
     struct sample_params sampling; /* as settled between flags, model and defaults */
     struct sampler *sampler;
+    struct generator *generator;
     struct decoder *decoder; /* NULL without a tokenizer */
     struct stream stream;    /* the text: to stdout, or collected for --json and --print-ids */
     struct ids answer;
-    size_t limit; /* tokens of the answer at most */
+    int limit; /* tokens of the answer at most */
     enum finish finish;
 };
 
@@ -49,26 +50,39 @@ static bool settle_seed(struct generation *g, struct err *e)
     return true;
 }
 
+/* What draws, and what goes through the model for it. */
+static bool open_generator(struct generation *g, int draft, struct err *e)
+{
+    struct run *r = &g->run;
+    const int n_vocab = model_info(r->loaded.model)->vocab_size;
+    const struct generator_params params = {
+        .n_vocab = n_vocab, .n_context = r->n_context, .draft = draft};
+    g->sampler = sampler_new(&g->sampling, n_vocab, r->n_context, e);
+    if (g->sampler == NULL)
+        return false;
+    g->generator = generator_new(r->session, g->sampler, &params, e);
+    return g->generator != NULL;
+}
+
 static bool prepare(struct generation *g, const struct options *o, struct err *e)
 {
     struct run *r = &g->run;
+    const int draft = o->draft == OPTIONS_DRAFT_OFF ? 0 : o->draft;
     if (!run_load(r, o, "generate", needs_tokenizer(o), e) ||
-        !run_open_session(r, (size_t)o->max_tokens, 1, e))
+        !run_open_session(r, (size_t)o->max_tokens, generator_n_rows(draft), e))
         return false;
     settle_sampling(o, r->loaded.model, &g->sampling);
-    if (!settle_seed(g, e))
+    if (!settle_seed(g, e) || !open_generator(g, draft, e))
         return false;
-    const size_t room = (size_t)r->n_context - r->ids.n;
-    g->limit = (size_t)o->max_tokens < room ? (size_t)o->max_tokens : room;
+    const int room = r->n_context - (int)r->ids.n;
+    g->limit = min_int(o->max_tokens, room);
     if (room == 0 && o->max_tokens > 0)
         terminal_note(o->quiet, "the prompt fills the context of %d tokens", r->n_context);
     g->stream.stops = o->stop.item;
     g->stream.n_stops = o->stop.n;
     g->stream.fd = o->json || o->print_ids ? STREAM_COLLECT : STREAM_STDOUT;
-    g->sampler =
-        sampler_new(&g->sampling, model_info(r->loaded.model)->vocab_size, r->n_context, e);
-    if (g->sampler == NULL || r->loaded.tokenizer == NULL)
-        return g->sampler != NULL;
+    if (r->loaded.tokenizer == NULL)
+        return true;
     g->decoder = decoder_new(r->loaded.tokenizer, o->special, e);
     return g->decoder != NULL;
 }
@@ -85,8 +99,8 @@ static bool print_id(const struct generation *g, int32_t id, struct err *e)
     return stream_write(STREAM_STDOUT, "standard output", line, (size_t)n, e);
 }
 
-/* The sampler's penalties and the decoder's leading-space rules both reach back into the prompt.
- * --echo prints it: its bytes, or with --ids their text. */
+/* The decoder's rules for leading spaces reach back into the prompt. --echo prints it: its bytes,
+ * or with --ids their text. */
 static bool tell_prompt(struct generation *g, struct err *e)
 {
     const struct options *o = g->run.o;
@@ -95,7 +109,6 @@ static bool tell_prompt(struct generation *g, struct err *e)
         return false;
     for (size_t i = 0; i < g->run.ids.n; i++) {
         const int32_t id = g->run.ids.id[i];
-        sampler_accept(g->sampler, id);
         if (o->echo && !print_id(g, id, e))
             return false;
         if (g->decoder == NULL)
@@ -117,30 +130,24 @@ static bool only_interrupted(struct generation *g, const struct err *e)
     return true;
 }
 
-/* The prompt through the model, a batch at a time. *logits are those behind its last token; NULL
- * where Ctrl-C came first. */
-static bool read_prompt(struct generation *g, const float **logits, struct err *e)
+/* The prompt through the model, a batch at a time, unless Ctrl-C ends it. */
+static bool read_prompt(struct generation *g, struct err *e)
 {
     struct run *r = &g->run;
     struct terminal_progress progress = run_begin_progress(r);
     const double began = terminal_clock();
-    *logits = NULL;
+    bool ok = true;
     session_expect(r->session, (int)r->ids.n);
-    for (size_t at = 0, n; at < r->ids.n; at += n) {
+    for (size_t at = 0, n; ok && at < r->ids.n && g->finish != FINISH_INTERRUPTED; at += n) {
         n = r->ids.n - at < RUN_BATCH ? r->ids.n - at : RUN_BATCH;
         terminal_progress(&progress, at, r->ids.n);
-        *logits = session_prompt(r->session, r->ids.id + at, (int)n, e);
-        if (*logits == NULL)
-            break;
-        if (stream_interrupted()) {
-            *logits = NULL;
+        ok = generator_prompt(g->generator, r->ids.id + at, (int)n, e);
+        if (stream_interrupted())
             g->finish = FINISH_INTERRUPTED;
-            break;
-        }
     }
     terminal_progress_end(&progress);
     r->prompt_seconds = terminal_clock() - began;
-    return *logits != NULL || g->finish == FINISH_INTERRUPTED || only_interrupted(g, e);
+    return ok || only_interrupted(g, e);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -156,14 +163,15 @@ static bool put_token(struct generation *g, int32_t id, struct err *e)
 }
 
 /* Draws, prints and goes on until something ends it. */
-static bool answer(struct generation *g, const float *logits, struct err *e)
+static bool answer(struct generation *g, struct err *e)
 {
-    struct run *r = &g->run;
-    while (g->answer.n < g->limit) {
-        const uint64_t position = (uint64_t)session_position(r->session);
-        const int32_t id = sampler_next(g->sampler, logits, position);
-        const bool last = settle_ends_text(r->o, &r->loaded, id);
-        if ((!last || r->o->special) && !put_token(g, id, e))
+    for (int n = 0; n < g->limit; n++) {
+        int32_t id;
+        if (!generator_next(g->generator, g->limit - n, &id, e))
+            return only_interrupted(g, e);
+        g->run.n_steps = (size_t)n; /* the first token came from the prompt's pass */
+        const bool last = settle_ends_text(g->run.o, &g->run.loaded, id);
+        if ((!last || g->run.o->special) && !put_token(g, id, e))
             return false;
         if (last || g->stream.stopped) {
             g->finish = FINISH_STOP;
@@ -173,13 +181,6 @@ static bool answer(struct generation *g, const float *logits, struct err *e)
             g->finish = FINISH_INTERRUPTED;
             return true;
         }
-        if (g->answer.n == g->limit)
-            break;
-        sampler_accept(g->sampler, id);
-        logits = session_step(r->session, id, e);
-        if (logits == NULL)
-            return only_interrupted(g, e);
-        r->n_steps++;
     }
     g->finish = FINISH_LENGTH;
     return true;
@@ -187,12 +188,11 @@ static bool answer(struct generation *g, const float *logits, struct err *e)
 
 static bool generate(struct generation *g, struct err *e)
 {
-    const float *logits;
     stream_watch_interrupt();
-    if (!tell_prompt(g, e) || !read_prompt(g, &logits, e))
+    if (!tell_prompt(g, e) || !read_prompt(g, e))
         return false;
     const double began = terminal_clock();
-    if (logits != NULL && !answer(g, logits, e))
+    if (g->finish != FINISH_INTERRUPTED && !answer(g, e))
         return false;
     g->run.decode_seconds = terminal_clock() - began;
     return stream_end(&g->stream, false, e);
@@ -208,6 +208,16 @@ static void write_timings(const struct run *r, struct buffer *out)
     json_out_number(out, "decode_ms", r->decode_seconds * 1e3);
     json_out_number(out, "prompt_tokens_per_second", run_rate(r->ids.n, r->prompt_seconds));
     json_out_number(out, "decode_tokens_per_second", run_rate(r->n_steps, r->decode_seconds));
+    json_out_close(out, '}');
+}
+
+static void write_draft(const struct generator *generator, struct buffer *out)
+{
+    const struct generator_counts counts = generator_counts(generator);
+    json_out_open(out, "draft", '{');
+    json_out_unsigned(out, "passes", counts.n_passes);
+    json_out_unsigned(out, "drafted", counts.n_drafted);
+    json_out_unsigned(out, "accepted", counts.n_accepted);
     json_out_close(out, '}');
 }
 
@@ -227,6 +237,7 @@ static bool print_json(const struct generation *g, struct err *e)
         json_out_null(&out, "text");
     json_out_string(&out, "finish_reason", finish_names[g->finish]);
     json_out_unsigned(&out, "seed", g->sampling.seed);
+    write_draft(g->generator, &out);
     write_timings(&g->run, &out);
     json_out_close(&out, '}');
     buffer_add_string(&out, "\n");
@@ -237,7 +248,11 @@ static bool print_json(const struct generation *g, struct err *e)
 
 static void print_stats(const struct generation *g)
 {
+    const struct generator_counts counts = generator_counts(g->generator);
     run_print_stats(&g->run);
+    if (counts.n_drafted > 0)
+        terminal_stat("draft", "%zu of %zu guesses right, %zu passes", counts.n_accepted,
+                      counts.n_drafted, counts.n_passes);
     terminal_stat("seed", "%llu", (unsigned long long)g->sampling.seed);
 }
 
@@ -251,6 +266,7 @@ bool command_generate(const struct options *o, struct err *e)
         *e = (struct err){.code = ERR_INTERRUPTED};
         ok = false;
     }
+    generator_free(g.generator);
     sampler_free(g.sampler);
     decoder_free(g.decoder);
     stream_free(&g.stream);

@@ -29,7 +29,8 @@ struct card {
     struct session_bytes memory; /* for n_context */
     size_t tokenizer_bytes;      /* 0 without one */
     enum model_weights weights;
-    size_t quantised; /* bytes of the weights in that form, besides the mapped files */
+    size_t quantised;   /* bytes of the weights in that form, besides the mapped files */
+    size_t draft_bytes; /* of generate's guesses, for n_context */
 };
 
 /* Numbers of a config come from decimals of few digits, some of them through a float. */
@@ -74,10 +75,14 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
     const struct session_params params = {
         .n_context = card->n_context,
         .n_batch = min_int(card->n_context, RUN_BATCH),
-        .n_rows = 1,
+        .n_rows = generator_n_rows(GENERATOR_DRAFT_AUTO),
         .n_threads = compute_n_threads(l->compute),
         .kv = run_kv(o),
     };
+    const struct generator_params guessing = {.n_vocab = model_info(l->model)->vocab_size,
+                                              .n_context = card->n_context,
+                                              .draft = GENERATOR_DRAFT_AUTO};
+    card->draft_bytes = generator_bytes(&guessing);
     card->weights = (enum model_weights)o->weights;
     return session_measure(l->model, &params, &card->memory, e) &&
            model_quantize_measure(l->model, card->weights, &card->quantised, e);
@@ -154,6 +159,7 @@ static void write_table(const struct card *card, struct buffer *t)
     add_bytes_row(t, "  logits", card->memory.logits);
     if (card->tokenizer_bytes > 0)
         add_bytes_row(t, "  tokenizer", card->tokenizer_bytes);
+    add_bytes_row(t, "  drafts", card->draft_bytes);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
@@ -214,6 +220,7 @@ static void write_json(const struct card *card, struct buffer *t)
     json_out_unsigned(t, "scratch_bytes", card->memory.scratch);
     json_out_unsigned(t, "logits_bytes", card->memory.logits);
     json_out_unsigned(t, "tokenizer_bytes", card->tokenizer_bytes);
+    json_out_unsigned(t, "draft_bytes", card->draft_bytes);
     json_out_close(t, '}');
     json_out_close(t, '}');
     buffer_add_string(t, "\n");

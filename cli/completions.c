@@ -14,15 +14,10 @@ static bool is_listed(const struct option_spec *spec, unsigned command)
     return spec->group != NULL && (spec->commands & command) != 0;
 }
 
-static bool is_choice(const struct option_spec *spec)
-{
-    return spec->kind == OPTION_CHOICE || spec->kind == OPTION_CHOICES;
-}
-
 /* "auto|f32" -> "auto f32" */
-static void add_choices(struct buffer *t, const char *metavar)
+static void add_choices(struct buffer *t, const struct option_spec *spec)
 {
-    for (const char *c = metavar; *c != '\0'; c++)
+    for (const char *c = options_words(spec); *c != '\0'; c++)
         buffer_add(t, *c == '|' ? " " : c, 1);
 }
 
@@ -54,9 +49,9 @@ static void add_bash_values(struct buffer *t)
         if (spec->kind == OPTION_PATH || spec->kind == OPTION_MODEL) {
             buffer_addf(t, "COMPREPLY=($(compgen -%c -- \"$cur\"))",
                         spec->kind == OPTION_PATH ? 'f' : 'd');
-        } else if (is_choice(spec)) {
+        } else if (options_words(spec) != NULL) {
             buffer_add_string(t, "COMPREPLY=($(compgen -W \"");
-            add_choices(t, spec->metavar);
+            add_choices(t, spec);
             buffer_add_string(t, "\" -- \"$cur\"))");
         } else {
             buffer_add_string(t, "COMPREPLY=()");
@@ -111,9 +106,9 @@ static void add_zsh_option(struct buffer *t, const struct option_spec *spec)
     else
         buffer_addf(t, "'--%s%s'", spec->name, has_value ? "=" : "");
     buffer_addf(t, "'[%s]", spec->help);
-    if (is_choice(spec)) {
+    if (options_words(spec) != NULL) {
         buffer_add_string(t, ":value:(");
-        add_choices(t, spec->metavar);
+        add_choices(t, spec);
         buffer_add_string(t, ")");
     } else if (has_value) {
         buffer_addf(t, ":value:%s",
@@ -188,9 +183,9 @@ static void add_fish(struct buffer *t)
             buffer_add_string(t, " -r -F");
         } else if (spec->kind == OPTION_MODEL) {
             buffer_add_string(t, " -x -a '(__fish_complete_directories)'");
-        } else if (is_choice(spec)) {
+        } else if (options_words(spec) != NULL) {
             buffer_add_string(t, " -x -a '");
-            add_choices(t, spec->metavar);
+            add_choices(t, spec);
             buffer_add_string(t, "'");
         } else if (spec->kind != OPTION_FLAG) {
             buffer_add_string(t, " -x");

@@ -15,6 +15,7 @@ bool options_init(struct options *o, int argc, struct err *e)
     *o = (struct options){
         .max_tokens = 256,
         .parallel = 64,
+        .draft = GENERATOR_DRAFT_AUTO,
         .sampling = sample_defaults,
         .bench_weights = {.value = {MODEL_STORED}, .n = 1},
         .bench_threads = {.value = {0}, .n = 1},
@@ -101,18 +102,32 @@ static bool parse_size(const struct option_spec *spec, const char *text, size_t 
     return true;
 }
 
-static bool parse_choice(const struct option_spec *spec, const char *text, int *out, struct err *e)
+const char *options_words(const struct option_spec *spec)
+{
+    if (spec->kind == OPTION_WHOLE_OR)
+        return strchr(spec->metavar, '|') + 1;
+    const bool is_choice = spec->kind == OPTION_CHOICE || spec->kind == OPTION_CHOICES;
+    return is_choice ? spec->metavar : NULL;
+}
+
+/* Which of the words it is; -1: none of them. */
+static int find_word(const char *words, const char *text)
 {
     const size_t length = strlen(text);
-    const char *word = spec->metavar;
-    for (int i = 0; word != NULL; i++) {
-        const size_t n = strcspn(word, "|");
-        if (n == length && memcmp(word, text, n) == 0) {
-            *out = i;
-            return true;
-        }
-        word = word[n] == '|' ? word + n + 1 : NULL;
+    for (int i = 0; words != NULL; i++) {
+        const size_t n = strcspn(words, "|");
+        if (n == length && memcmp(words, text, n) == 0)
+            return i;
+        words = words[n] == '|' ? words + n + 1 : NULL;
     }
+    return -1;
+}
+
+static bool parse_choice(const struct option_spec *spec, const char *text, int *out, struct err *e)
+{
+    *out = find_word(options_words(spec), text);
+    if (*out >= 0)
+        return true;
     return err_set(e, ERR_USAGE, "--%s: \"%s\" is none of %s", spec->name, text, spec->metavar);
 }
 
@@ -138,6 +153,19 @@ static bool parse_several(const struct option_spec *spec, const char *text,
     }
 }
 
+static bool parse_whole_or(const struct option_spec *spec, const char *text, int *out,
+                           struct err *e)
+{
+    const int word = find_word(options_words(spec), text);
+    if (word < 0 && !parse_whole(spec, text, out, e))
+        return err_set(e, ERR_USAGE,
+                       "--%s: \"%s\" is neither a whole number between %.0f and %.0f nor one of %s",
+                       spec->name, text, spec->min, spec->max, options_words(spec));
+    if (word >= 0)
+        *out = -1 - word;
+    return true;
+}
+
 /* Puts the value (NULL for a flag) where the table says. */
 static bool store(struct options *o, enum option_id id, const char *text, struct err *e)
 {
@@ -161,6 +189,8 @@ static bool store(struct options *o, enum option_id id, const char *text, struct
     case OPTION_NUMBERS:
     case OPTION_CHOICES:
         return parse_several(spec, text, place, e);
+    case OPTION_WHOLE_OR:
+        return parse_whole_or(spec, text, place, e);
     case OPTION_TEXT:
     case OPTION_PATH:
     case OPTION_MODEL:

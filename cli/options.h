@@ -7,7 +7,7 @@
 
 #include "core/err.h"
 #include "core/sample.h"
-#include "models/session.h"
+#include "models/generator.h"
 
 /* Commands as bits, so that an option can name all those that take it. */
 enum {
@@ -33,6 +33,7 @@ enum option_id {
     OPT_BENCH_WEIGHTS,
     OPT_KV,
     OPT_CONTEXT,
+    OPT_DRAFT,
     OPT_PROMPT,
     OPT_FILE,
     OPT_PROMPT_FILE,
@@ -93,7 +94,8 @@ enum option_kind {
     OPTION_LIST,    /* struct option_list, one entry each time */
     OPTION_NUMBERS, /* struct option_numbers: "1,2,4" */
     OPTION_CHOICE,  /* int: which of the words in metavar, which '|' separates */
-    OPTION_CHOICES  /* struct option_numbers of such: "stored,q4" */
+    OPTION_CHOICES, /* struct option_numbers of such: "stored,q4" */
+    OPTION_WHOLE_OR /* int: a number, or -1 for the word behind the first '|', -2 for the next */
 };
 
 /* Commands may have options of the same name and letter that differ in kind. */
@@ -103,7 +105,7 @@ struct option_spec {
     enum option_kind kind;
     unsigned commands;    /* FOR_... */
     const char *metavar;  /* what --help calls the value; NULL for a flag */
-    double min, max;      /* OPTION_WHOLE, OPTION_NUMBERS, OPTION_REAL */
+    double min, max;      /* OPTION_WHOLE, OPTION_NUMBERS, OPTION_REAL, OPTION_WHOLE_OR */
     size_t offset;        /* of the value in struct options */
     const char *group;    /* the heading in --help; NULL: not listed there */
     const char *fallback; /* the default in words where the value itself would not tell */
@@ -111,6 +113,9 @@ struct option_spec {
 };
 
 extern const struct option_spec options_table[OPTION_COUNT];
+
+/* The words that the value may be, separated by '|'; NULL where it is no word of a list. */
+const char *options_words(const struct option_spec *spec);
 
 struct option_list {
     const char **item; /* [n] */
@@ -124,6 +129,9 @@ struct option_numbers {
     int n;
 };
 
+/* --draft off: the second word behind its number. */
+enum { OPTIONS_DRAFT_OFF = -2 };
+
 /* What the command line says. All text is borrowed from argv. */
 struct options {
     bool given[OPTION_COUNT]; /* said, and not merely the default */
@@ -132,6 +140,7 @@ struct options {
     int precision;        /* enum precision */
     int kv;               /* one less than enum session_kv, where given */
     int weights;          /* enum model_weights */
+    int draft;            /* guesses in a pass; GENERATOR_DRAFT_AUTO, OPTIONS_DRAFT_OFF */
     int max_tokens;
     struct option_list stop;
     struct sample_params sampling;

@@ -56,6 +56,10 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .min = 1, .max = INT_MAX,
         .commands = FOR_MODEL | FOR_INSPECT, .offset = AT(context), .group = "Model",
         .fallback = "what is needed", .help = "tokens that the KV cache holds"},
+    [OPT_DRAFT] = {.name = "draft", .kind = OPTION_WHOLE_OR, .metavar = "N|auto|off",
+        .max = GENERATOR_MOST_DRAFT,
+        .commands = FOR_GENERATE, .offset = AT(draft), .group = "Model",
+        .fallback = "auto", .help = "guesses N tokens ahead where text repeats"},
 
     [OPT_PROMPT] = {.name = "prompt", .letter = 'p', .kind = OPTION_TEXT, .metavar = "TEXT",
         .commands = FOR_TEXT | FOR_CHOOSE, .offset = AT(prompt), .group = "Prompt",

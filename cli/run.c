@@ -105,7 +105,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
                        r->ids.n, r->n_context);
     const struct session_params params = {
         .n_context = r->n_context,
-        .n_batch = r->ids.n < RUN_BATCH ? (int)r->ids.n : RUN_BATCH,
+        .n_batch = max_int(n_rows, min_int(RUN_BATCH, (int)r->ids.n)),
         .n_rows = n_rows,
         .n_threads = compute_n_threads(r->loaded.compute),
         .precision = (enum precision)r->o->precision,

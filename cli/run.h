@@ -31,7 +31,7 @@ struct run {
     int n_context;
     double began; /* on terminal_clock, the prompt being read */
     double load_seconds, prompt_seconds, decode_seconds;
-    size_t n_steps; /* tokens that went through the model one by one */
+    size_t n_steps; /* tokens of the answer that a pass through the model was made for */
 };
 
 /* Reads the prompt, opens all but the session, makes the ids and checks them against the model.

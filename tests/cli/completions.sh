@@ -32,6 +32,7 @@ if command -v bash >/dev/null; then
     completes "no command behind another" " " tgen score tok
     completes "a command for help" "inspect " tgen help ins
     completes "a choice" "auto f32 " tgen --precision ''
+    completes "a word beside numbers" "auto off " tgen --draft ''
     completes "a directory" "models " tgen -m mod
     completes "a file" "Makefile " tgen -f Makef
     completes "no word for a number" " " tgen -n ''

@@ -11,7 +11,7 @@ done
 succeeds "--json" inspect --json
 for part in '"model_type":"llama"' '"parameters":4492032' '"tie_word_embeddings":true' '"norm_eps":1e-05' \
     '"dtypes":\[{"dtype":"BF16","n_tensors":47,"bytes":8984064}\]' '{"name":"model.safetensors","bytes":8989544}' \
-    '"memory":{"context":512,"kv_bytes":[0-9]*,"scratch_bytes":[0-9]*,"logits_bytes":16384,"tokenizer_bytes":[1-9][0-9]*}}$'; do
+    '"memory":{"context":512,"kv_bytes":[0-9]*,"scratch_bytes":[0-9]*,"logits_bytes":278528,"tokenizer_bytes":[1-9][0-9]*,"draft_bytes":[1-9][0-9]*}}$'; do
     has "--json has $part" "$part"
 done
 whole=$(field kv_bytes)

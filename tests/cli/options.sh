@@ -108,7 +108,7 @@ succeeds "help generate" help generate
 same "help generate is --help" "$tmp/help" "$tmp/out"
 for option in model prompt file max-tokens context threads temp top-k top-p min-p typical-p repeat-penalty repeat-last-n \
     presence-penalty frequency-penalty seed stop ignore-eos echo special stats json quiet ids print-ids no-bos precision kv \
-    cpu help version; do
+    cpu draft help version; do
     has "--help names --$option" " --$option" "$tmp/help"
 done
 for command in generate batch score choose tokenize detokenize inspect bench; do

@@ -199,6 +199,13 @@ static inline vi vi_load(const void *p)
     return (vi)_mm256_loadu_si256(p);
 }
 
+static inline vi vi_load_part(const void *p, size_t n)
+{
+    unsigned char part[sizeof(vi)] = {0};
+    memcpy(part, p, n);
+    return vi_load(part);
+}
+
 static inline void vi_store(void *p, vi x)
 {
     _mm256_storeu_si256(p, (__m256i)x);

@@ -174,6 +174,11 @@ static inline vi vi_load(const void *p)
     return (vi)_mm512_loadu_si512(p);
 }
 
+static inline vi vi_load_part(const void *p, size_t n)
+{
+    return (vi)_mm512_maskz_loadu_epi8(((__mmask64)1 << n) - 1, p);
+}
+
 static inline void vi_store(void *p, vi x)
 {
     _mm512_storeu_si512(p, (__m512i)x);

@@ -63,6 +63,7 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
 {
     const char *dir = checkpoint_dir(l->checkpoint);
     *files = (struct tokenizer_files){.tokenizer_json = {.data = NULL}};
+    *found = false;
     if (!open_files(l->checkpoint, files, e) ||
         (!found_usual(files) && !open_other_files(l->checkpoint, files, e)))
         return err_prefix(e, "%s", dir);

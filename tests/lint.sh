@@ -44,6 +44,7 @@ done
 for file in $(sources cli tokenizer models core | grep '\.h$'); do
     case $file in
     *_neon*) cc=aarch64-linux-gnu-gcc && command -v $cc >/dev/null || continue ;;
+    *_avx512*) cc="cc -mavx512f" ;;
     *) cc=cc ;;
     esac
     $cc -std=c11 -D_GNU_SOURCE -I. -Wall -Wextra -fsyntax-only -x c "$file" || bad "$file: does not compile alone"

@@ -37,32 +37,40 @@ static inline void v_store_i8(int8_t *p, vi x)
     memcpy(p, &bytes, 4);
 }
 
+/* Pairs of 16-bit sums do not overflow: 2 * 128 * 127. */
+static inline vi v_dot_i8(vi acc, vi w, vi x)
+{
+    const int8x16_t a = (int8x16_t)w, b = (int8x16_t)x;
+    const int16x8_t low = vmull_s8(vget_low_s8(a), vget_low_s8(b));
+    return (vi)vpadalq_s16((int32x4_t)acc, vpaddq_s16(low, vmull_high_s8(a, b)));
+}
+
+static inline vi v_dot_u4(vi acc, vi w, vi x)
+{
+    return v_dot_i8(acc, w, x);
+}
+
 #include "core/kernels/kernels.inc"
 #include "core/kernels/kernels_quant.inc"
 
-/* Pairs of 16-bit sums do not overflow: 2 * 128 * 127. */
-static inline int32x4_t dot_i8(int32x4_t acc, int8x16_t a, int8x16_t b)
-{
-    const int16x8_t low = vmull_s8(vget_low_s8(a), vget_low_s8(b));
-    return vpadalq_s16(acc, vpaddq_s16(low, vmull_high_s8(a, b)));
-}
+#include "core/kernels/dots.inc"
 
 /* Fours of int8 without an instruction of their own. Each chain feeds on itself: what does not
  * change would be taken out of the loop. */
 static double peak_int8(size_t n_steps)
 {
-    const int8x16_t x = vdupq_n_s8(3);
-    int32x4_t a[PEAK_CHAINS], sum = vreinterpretq_s32_s8(x);
+    const vi x = vi_set(0x03030303);
+    vi a[PEAK_CHAINS], sum = x;
     EVERY_CHAIN (i) {
-        a[i] = sum;
+        a[i] = x;
         ANY_VALUE(a[i]);
     }
     for (size_t step = 0; step < n_steps; step++)
         EVERY_CHAIN (i)
-            a[i] = dot_i8(a[i], vreinterpretq_s8_s32(a[i]), x);
+            a[i] = v_dot_i8(a[i], a[i], x);
     EVERY_CHAIN (i)
-        sum = vaddq_s32(sum, a[i]);
-    volatile int kept = vgetq_lane_s32(sum, 0);
+        sum += a[i];
+    volatile int kept = sum[0];
     (void)kept;
     return 2.0 * sizeof x * PEAK_CHAINS * (double)n_steps;
 }
@@ -71,5 +79,6 @@ void kernels_neon_fill(struct kernels *k)
 {
     fill(k);
     fill_quant(k);
+    fill_dots(k);
     k->peak[PEAK_INT8] = peak_int8;
 }

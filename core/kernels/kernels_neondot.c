@@ -3,29 +3,41 @@
  * since A13 and M1, Graviton2. Dots of four int8 with one instruction; everything else is as on the
  * rung below.
  */
-#include <arm_neon.h>
-
 #include "core/kernels/rungs.h"
+#include "core/kernels/vectors_neon.h"
+
+static inline vi v_dot_i8(vi acc, vi w, vi x)
+{
+    return (vi)vdotq_s32((int32x4_t)acc, (int8x16_t)w, (int8x16_t)x);
+}
+
+static inline vi v_dot_u4(vi acc, vi w, vi x)
+{
+    return v_dot_i8(acc, w, x);
+}
+
+#include "core/kernels/dots.inc"
 
 static double peak_int8(size_t n_steps)
 {
-    const int8x16_t x = vdupq_n_s8(1);
-    int32x4_t a[PEAK_CHAINS], sum = vreinterpretq_s32_s8(x);
+    const vi x = vi_set(0x01010101);
+    vi a[PEAK_CHAINS], sum = x;
     EVERY_CHAIN (i) {
-        a[i] = sum;
+        a[i] = x;
         ANY_VALUE(a[i]);
     }
     for (size_t step = 0; step < n_steps; step++)
         EVERY_CHAIN (i)
-            a[i] = vdotq_s32(a[i], x, x);
+            a[i] = v_dot_i8(a[i], x, x);
     EVERY_CHAIN (i)
-        sum = vaddq_s32(sum, a[i]);
-    volatile int kept = vgetq_lane_s32(sum, 0);
+        sum += a[i];
+    volatile int kept = sum[0];
     (void)kept;
     return 2.0 * sizeof x * PEAK_CHAINS * (double)n_steps;
 }
 
 void kernels_neondot_fill(struct kernels *k)
 {
+    fill_dots(k);
     k->peak[PEAK_INT8] = peak_int8;
 }

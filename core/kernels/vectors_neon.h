@@ -1,7 +1,7 @@
 /*
- * The vocabulary of kernels.inc for four lanes, for the rungs of 64-bit ARM. Of thirty-two
- * registers a tile takes 20 accumulators, 5 operands that stay and 1 that goes by: with a row more
- * gcc 12 keeps some of them in memory.
+ * The vocabulary of kernels.inc and dots.inc for four lanes, for the rungs of 64-bit ARM. Of
+ * thirty-two registers a tile takes 20 accumulators, 5 operands that stay and 1 that goes by: with
+ * a row more gcc 12 keeps some of them in memory. What multiplies bytes is each rung's own.
  */
 #ifndef CORE_KERNELS_VECTORS_NEON_H
 #define CORE_KERNELS_VECTORS_NEON_H
@@ -193,6 +193,55 @@ static inline float v_sum(vf a)
 {
     const vf two = vpaddq_f32(a, a);
     return vgetq_lane_f32(vpaddq_f32(two, two), 0);
+}
+
+/* ---- whole numbers ---- */
+
+enum { DOT_V = 4, DOT_X = 4, DOT_SHIFT = 0 };
+
+static inline vi vi_set(int32_t x)
+{
+    return (vi)vdupq_n_s32(x);
+}
+
+static inline vi vi_load(const void *p)
+{
+    return (vi)vld1q_u8(p);
+}
+
+static inline void vi_store(void *p, vi x)
+{
+    vst1q_u8(p, (uint8x16_t)x);
+}
+
+static inline vf vi_to_f32(vi x)
+{
+    return vcvtq_f32_s32((int32x4_t)x);
+}
+
+static inline vf vf4_fma(vf a, vf b, vf c)
+{
+    return vfmaq_f32(c, a, b);
+}
+
+static inline vi vi_quads(vi a, vi b, vi c, vi d)
+{
+    const int32x4_t ab = vpaddq_s32((int32x4_t)a, (int32x4_t)b);
+    return (vi)vpaddq_s32(ab, vpaddq_s32((int32x4_t)c, (int32x4_t)d));
+}
+
+/* The even words of two rows side by side, then the odd ones, as pairs. */
+static inline void vi_columns(vi *out, const unsigned char *rows, size_t stride)
+{
+    const int32x4_t a = (int32x4_t)vi_load(rows), b = (int32x4_t)vi_load(rows + stride);
+    const int32x4_t c = (int32x4_t)vi_load(rows + 2 * stride);
+    const int32x4_t d = (int32x4_t)vi_load(rows + 3 * stride);
+    const int64x2_t ab0 = (int64x2_t)vtrn1q_s32(a, b), ab1 = (int64x2_t)vtrn2q_s32(a, b);
+    const int64x2_t cd0 = (int64x2_t)vtrn1q_s32(c, d), cd1 = (int64x2_t)vtrn2q_s32(c, d);
+    out[0] = (vi)vtrn1q_s64(ab0, cd0);
+    out[1] = (vi)vtrn1q_s64(ab1, cd1);
+    out[2] = (vi)vtrn2q_s64(ab0, cd0);
+    out[3] = (vi)vtrn2q_s64(ab1, cd1);
 }
 
 #endif

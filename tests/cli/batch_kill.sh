@@ -10,17 +10,17 @@ awk 'BEGIN { for (i = 1; i <= 40; i++)
 succeeds "undisturbed" batch -t 1 --ordered -o "$tmp/expected" "$tmp/lines"
 sort "$tmp/expected" >"$tmp/sorted"
 
-# How long an undisturbed process takes, in milliseconds: kills are spread over a third of that.
+# How long an undisturbed process takes, in milliseconds: kills are spread over half of that.
 begin=$(date +%s%N)
-run batch -t 1 --ordered "$tmp/lines"
+run batch -t 1 --parallel 2 --ordered "$tmp/lines"
 took=$((($(date +%s%N) - begin) / 1000000))
 
 # killed SIGNAL FILE: starts a job and ends it after a random time; whether it was ended is in $hit.
 killed() {
-    "$TGEN" batch -q -t 1 -o "$2" "$tmp/lines" </dev/null >/dev/null 2>>"$tmp/err" &
+    "$TGEN" batch -q -t 1 --parallel 2 -o "$2" "$tmp/lines" </dev/null >/dev/null 2>>"$tmp/err" &
     program=$!
     random=$(od -An -N2 -tu2 /dev/urandom)
-    sleep "$(awk -v r="$random" -v t="$took" 'BEGIN { printf "%.4f", r / 65536 * t / 3000 }')"
+    sleep "$(awk -v r="$random" -v t="$took" 'BEGIN { printf "%.4f", r / 65536 * t / 2000 }')"
     kill -s "$1" $program 2>/dev/null
     wait $program 2>/dev/null
     hit=$?
@@ -37,12 +37,17 @@ whole() {
 : >"$tmp/err"
 n_kills=0
 n_jobs=0
+n_midst=0 # kills of a process that had written something
 while [ $n_kills -lt "$KILLS" ] && [ $n_jobs -lt $((4 * KILLS)) ]; do
     rm -f "$tmp/answers"
     hit=137
     while [ $hit -eq 137 ] && [ $n_kills -lt "$KILLS" ]; do
+        before=$(wc -c 2>/dev/null <"$tmp/answers" || echo 0)
         killed KILL "$tmp/answers"
-        [ $hit -ne 137 ] || n_kills=$((n_kills + 1))
+        if [ $hit -eq 137 ]; then
+            n_kills=$((n_kills + 1))
+            [ "$(wc -c 2>/dev/null <"$tmp/answers" || echo 0)" -eq "$before" ] || n_midst=$((n_midst + 1))
+        fi
         [ ! -e "$tmp/answers" ] || whole "kill $n_kills" "$tmp/answers"
     done
     n_jobs=$((n_jobs + 1))
@@ -51,6 +56,7 @@ while [ $n_kills -lt "$KILLS" ] && [ $n_jobs -lt $((4 * KILLS)) ]; do
 done
 if [ $n_kills -ge "$KILLS" ] && [ ! -s "$tmp/err" ] && [ $n_failed -eq 0 ]; then
     ok "$n_kills kills, $n_jobs jobs, each as if undisturbed"
+    if [ $n_midst -ge $((n_kills / 4)) ]; then ok "$n_midst of them in the midst"; else fail "kills in the midst" "only $n_midst"; fi
 else
     fail "$n_kills kills" "$n_jobs jobs: $(peek "$tmp/err")"
 fi

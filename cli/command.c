@@ -14,6 +14,7 @@ const struct command command_list[] = {
     {"detokenize", FOR_DETOKENIZE, "[ids]", "token ids to text", command_detokenize},
     {"inspect", FOR_INSPECT, "", "what a model is made of, and the memory it takes",
      command_inspect},
+    {"quantize", FOR_QUANTIZE, "", "a new directory with weights in 8 or 4 bits", command_quantize},
     {"bench", FOR_BENCH, "", "how fast a model runs, and how fast it could", command_bench},
     {NULL, 0, NULL, NULL, NULL},
 };

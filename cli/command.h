@@ -29,6 +29,7 @@ bool command_score(const struct options *o, struct err *e);
 bool command_choose(const struct options *o, struct err *e);
 bool command_tokenize(const struct options *o, struct err *e);
 bool command_detokenize(const struct options *o, struct err *e);
+bool command_quantize(const struct options *o, struct err *e);
 bool command_inspect(const struct options *o, struct err *e);
 bool command_bench(const struct options *o, struct err *e);
 

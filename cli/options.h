@@ -19,7 +19,8 @@ enum {
     FOR_BATCH = 32,
     FOR_BENCH = 64,
     FOR_CHOOSE = 128,
-    FOR_ALL = 255
+    FOR_QUANTIZE = 256,
+    FOR_ALL = 511
 };
 
 /* In the order of the table, which is that of --help and of the man page. */

@@ -438,6 +438,17 @@ void checkpoint_forget(const struct checkpoint *c, size_t i, size_t n)
     }
 }
 
+const char *checkpoint_tensor_file(const struct checkpoint *c, const struct tensor *t)
+{
+    const uintptr_t begin = (uintptr_t)t->data, end = begin + t->n_bytes;
+    const struct mapped_file *f = c->files;
+    while (begin < (uintptr_t)f->bytes.data || end > (uintptr_t)f->bytes.data + f->bytes.size) {
+        f = f->next;
+        assert(f);
+    }
+    return f->name;
+}
+
 size_t checkpoint_tensor_bytes(const struct checkpoint *c)
 {
     return c->tensor_bytes;

@@ -42,6 +42,9 @@ const struct tensor *checkpoint_tensor(const struct checkpoint *c, const char *n
 size_t checkpoint_n_tensors(const struct checkpoint *c);
 const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i);
 
+/* The file that it lies in. */
+const char *checkpoint_tensor_file(const struct checkpoint *c, const struct tensor *t);
+
 /* For who waits for something else anyway: readies some of the tensors' pages (file_touch), a
  * moment's work, and moves on the place, which begins as {0, 0}. False where nothing is left to do.
  */

@@ -252,3 +252,16 @@ const char *json_duplicate_key(const struct json *object)
     free(names);
     return name;
 }
+
+void json_print_text(FILE *out, const char *text)
+{
+    putc('"', out);
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c < 0x20)
+            fprintf(out, "\\u%04x", c);
+        else
+            fprintf(out, c == '"' || c == '\\' ? "\\%c" : "%c", c);
+    }
+    putc('"', out);
+}

@@ -6,6 +6,8 @@
 #ifndef CORE_JSON_H
 #define CORE_JSON_H
 
+#include <stdio.h>
+
 #include "core/base.h"
 #include "core/err.h"
 
@@ -44,6 +46,9 @@ bool json_bool(const struct json *j, bool fallback);
 
 /* True and *out where j is a whole number within [min, max]. */
 bool json_integer(const struct json *j, int64_t min, int64_t max, int64_t *out);
+
+/* The text as a JSON string, quotes included. */
+void json_print_text(FILE *out, const char *text);
 
 /* The first name that occurs twice in an object, NULL where there is none. */
 const char *json_duplicate_key(const struct json *object);

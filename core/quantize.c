@@ -14,7 +14,7 @@ enum { GROUP = 64, SMALL_GROUP = 32, LONGEST_ALONE = 128, STRIP = 16 };
 
 /* Chosen by the error on trained models, which 64 tries would lower by less than a hundredth. */
 static const float tries4[QUANT_TRIES] = {-8, -7.2f, -7.5f, -7.75f, -8.3f, -8.6f, -8.9f, -9.3f};
-static const float tries8[QUANT_TRIES] = {127, 126.4f, 129, 132, 137, 144, 156, 175};
+static const float tries8[QUANT_TRIES] = {127, 126.4f, 128, 129, 131, 134, 138, 144};
 
 /* ---- plan ---- */
 
@@ -137,7 +137,8 @@ static void quantize_row(const struct kernels *kernels, const struct quantize_so
     unsigned char *const codes = (unsigned char *)(uintptr_t)to->codes.data + r * row_bytes;
     unsigned char *const scales = (unsigned char *)(uintptr_t)to->scales.data + 2 * r * n_groups;
     for (size_t g = 0; g < n_groups; g++) {
-        const float *const weights = from->importance ? from->importance + g * n : NULL;
+        const bool weighted = four && from->importance; /* 8 bits have none to give away */
+        const float *const weights = weighted ? from->importance + g * n : NULL;
         const float scale = kernels->quant_scale(x + g * n, weights, n, four ? tries4 : tries8,
                                                  four ? -8 : -127, four ? 7 : 127);
         write_scale(scales + 2 * g, scale);

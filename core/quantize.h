@@ -3,9 +3,9 @@
  * layout that compressed-tensors stores and quant_init takes.
  *
  * Each group of a row gets the scale, out of a few, that leaves the least squared error after it
- * has been rounded to the BF16 that is stored; errors weigh as much as the caller says of their
- * columns. Rows are independent of each other, and the kernels behind this are EXACT: the bits
- * depend neither on threads nor on the machine.
+ * has been rounded to the BF16 that is stored; with four bits errors weigh as much as the caller
+ * says of their columns. Rows are independent of each other, and the kernels behind this are EXACT:
+ * the bits depend neither on threads nor on the machine.
  */
 #ifndef CORE_QUANTIZE_H
 #define CORE_QUANTIZE_H

@@ -9,6 +9,7 @@
 #include "core/json.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +227,46 @@ static bool parse_header(const struct json *root, struct bytes buffer, struct ar
     *tensors = list;
     *n_tensors = n;
     return check_cover(list, n, buffer, e);
+}
+
+/* ---- writing ---- */
+
+static void print_entry(FILE *out, const struct tensor *t, size_t begin)
+{
+    json_print_text(out, t->name);
+    fprintf(out, ":{\"dtype\":\"%s\",\"shape\":[", dtype_name(t->dtype));
+    for (int i = 0; i < t->n_dims; i++)
+        fprintf(out, "%s%" PRId64, i ? "," : "", t->shape[i]);
+    fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, begin + t->n_bytes);
+}
+
+struct bytes safetensors_header(const struct tensor *const *tensors, size_t n_tensors)
+{
+    char *text = NULL;
+    size_t size = 0, offset = 0;
+    FILE *const out = open_memstream(&text, &size);
+    if (!out) {
+        return (struct bytes){0};
+    }
+    fprintf(out, "%*s{\"__metadata__\":{\"format\":\"pt\"}", LENGTH_BYTES, "");
+    for (size_t i = 0; i < n_tensors; i++) {
+        putc(',', out);
+        print_entry(out, tensors[i], offset);
+        offset += tensors[i]->n_bytes;
+    }
+    putc('}', out);
+    for (long at = ftell(out); at % 8 != 0; at++) {
+        putc(' ', out);
+    }
+    const bool failed = ferror(out);
+    if (fclose(out) != 0 || failed) {
+        free(text);
+        return (struct bytes){0};
+    }
+    for (int i = 0; i < LENGTH_BYTES; i++) {
+        text[i] = (char)((uint64_t)(size - LENGTH_BYTES) >> 8 * i);
+    }
+    return (struct bytes){(unsigned char *)text, size};
 }
 
 bool safetensors_parse(struct bytes file, struct arena *arena, struct tensor **tensors,

@@ -16,4 +16,9 @@
 bool safetensors_parse(struct bytes file, struct arena *arena, struct tensor **tensors,
                        size_t *n_tensors, struct err *e);
 
+/* What stands in front of the buffer in a file of these tensors, which lie in it one behind the
+ * other, in this order: length, JSON and spaces up to a multiple of 8. malloc'ed; data NULL where
+ * there is no memory. Only names, dtypes, shapes and sizes are read. */
+struct bytes safetensors_header(const struct tensor *const *tensors, size_t n_tensors);
+
 #endif

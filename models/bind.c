@@ -338,14 +338,15 @@ static bool find_quant(struct binder *b, const struct tensor_entry *entry, struc
     parts.g_idx = find_part(b, entry, at, s->g_idx);
     parts.shape = find_part(b, entry, at, s->shape);
     const size_t n_matrices = together ? (size_t)b->spec->moe.num_experts : 1;
+    const struct quant_format format =
+        parts.codes ? quant_config_of_matrix(b->quant, &parts, f->n_in) : b->quant->format;
     struct quant *const q = arena_alloc(b->arena, sizeof *q);
     if (!q)
         err_no_memory(b->e);
     else if (!parts.codes)
         err_set(b->e, ERR_LOAD, "the tensor \"%.160s\" scales a matrix that is not there",
                 parts.scales->name);
-    else if (quant_init(q, &b->quant->format, &parts, n_matrices * (size_t)f->n_all,
-                        (size_t)f->n_in, b->e))
+    else if (quant_init(q, &format, &parts, n_matrices * (size_t)f->n_all, (size_t)f->n_in, b->e))
         *quant = q;
     return true;
 }

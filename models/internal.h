@@ -11,7 +11,8 @@
 struct model {
     struct arena arena; /* holds all that is pointed to below, the mapped tensors excepted */
     const struct family *family;
-    bool is_nested; /* the text model of a multimodal checkpoint */
+    bool is_nested;   /* the text model of a multimodal checkpoint */
+    const char *nest; /* what stands in front of its tensors' names then, else "" */
     struct model_spec spec;
     struct quant_config quant;
     struct weights weights;

@@ -130,15 +130,21 @@ static const char *find_nest(const struct model *m, const struct checkpoint *che
     return "";
 }
 
+static bool bind(struct model *m, const struct checkpoint *checkpoint, struct bind_totals *totals,
+                 struct err *e)
+{
+    m->nest = find_nest(m, checkpoint);
+    return bind_weights(m->family, m->nest, &m->spec, &m->quant, checkpoint, &m->arena, &m->weights,
+                        totals, e);
+}
+
 static bool load(struct model *m, struct checkpoint *checkpoint, const struct sources *s,
                  struct err *e)
 {
     struct bind_totals totals = {0};
     return (configure(m, s->config, e) || err_prefix(e, "config.json")) &&
            generation_config_read(s->generation, s->config, &m->arena, &m->generation, e) &&
-           checkpoint_load_tensors(checkpoint, e) &&
-           bind_weights(m->family, find_nest(m, checkpoint), &m->spec, &m->quant, checkpoint,
-                        &m->arena, &m->weights, &totals, e) &&
+           checkpoint_load_tensors(checkpoint, e) && bind(m, checkpoint, &totals, e) &&
            describe(m, &totals, e);
 }
 

@@ -108,12 +108,10 @@ static void read_strategy(struct config *c, const struct json *weights, struct q
         config_fail(c, "quantization_config: the strategy \"%s\" is not supported", strategy);
 }
 
-/* One group of layers at most: several would store matrices in several ways. */
-static void read_compressed(struct config *c, const struct json *j, struct quant_config *q)
+/* What a group of layers says of its weights. */
+static void read_weights(struct config *c, const struct json *weights, const char *format,
+                         struct quant_config *q)
 {
-    const struct json *const groups = json_get(j, "config_groups");
-    const struct json *const weights = json_get(json_first(groups), "weights");
-    const char *const format = json_text(json_get(j, "format"), "?");
     const char *const type = json_text(json_get(weights, "type"), "int");
     const int bits = read_int(c, weights, "num_bits", 1, 32, 8);
     const bool is_float = strcmp(type, "float") == 0,
@@ -121,21 +119,52 @@ static void read_compressed(struct config *c, const struct json *j, struct quant
     const bool plain = strcmp(format, "int-quantized") == 0 ||
                        strcmp(format, "float-quantized") == 0 ||
                        strcmp(format, "naive-quantized") == 0;
-    if (json_count(groups) != 1)
-        config_fail(c, "quantization_config: one of \"config_groups\" is supported, not %zu",
-                    json_count(groups));
-    else if (!packed && !plain)
+    if (!packed && !plain)
         config_fail(c, "quantization_config: the format \"%s\" is not supported", format);
     else if (packed ? is_float || (bits != 4 && bits != 8) : bits != 8)
         config_fail(c,
                     "quantization_config: %d bits of type \"%s\" are not supported in the format "
                     "\"%s\"",
                     bits, type, format);
-    q->format.type = is_float ? QUANT_F8 : QUANT_INT8;
+    q->format = (struct quant_format){.type = is_float ? QUANT_F8 : QUANT_INT8};
     if (packed)
         q->format.type = bits == 4 ? QUANT_PACKED4 : QUANT_PACKED8;
     q->suffixes = packed ? packed_suffixes : plain_suffixes;
     read_strategy(c, weights, &q->format);
+}
+
+/* Several groups of layers may differ only in what the shapes of their tensors tell. */
+static void read_compressed(struct config *c, const struct json *j, struct quant_config *q)
+{
+    const struct json *const groups = json_get(j, "config_groups");
+    const char *const format = json_text(json_get(j, "format"), "?");
+    const size_t n = json_count(groups);
+    q->varies = n > 1;
+    if (n == 0 || (q->varies && strcmp(format, "pack-quantized") != 0))
+        config_fail(c,
+                    "quantization_config: %zu \"config_groups\" are not supported in the format "
+                    "\"%s\"",
+                    n, format);
+    for (const struct json *group = json_first(groups); group; group = json_next(group)) {
+        read_weights(c, json_get(group, "weights"), format, q);
+        if (q->varies && q->format.block_out != 1)
+            config_fail(c,
+                        "quantization_config: several \"config_groups\" are supported only where "
+                        "rows or groups have scales");
+    }
+}
+
+struct quant_format quant_config_of_matrix(const struct quant_config *q,
+                                           const struct quant_parts *parts, int n_in)
+{
+    struct quant_format format = q->format;
+    if (!q->varies || !parts->scales || parts->codes->n_dims < 1 || parts->scales->n_dims < 1)
+        return format;
+    const int64_t words = parts->codes->shape[parts->codes->n_dims - 1];
+    const int64_t groups = parts->scales->shape[parts->scales->n_dims - 1];
+    format.type = words == ((int64_t)n_in + 7) / 8 ? QUANT_PACKED4 : QUANT_PACKED8;
+    format.block_in = groups > 1 ? (int)(n_in / groups) : 0;
+    return format;
 }
 
 void quant_config_read(struct config *c, const struct json *j, struct quant_config *q)

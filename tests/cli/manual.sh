@@ -6,7 +6,7 @@ manual=cli/tgen.1
 
 # ---- options -------------------------------------------------------------------------------------------------------
 
-for command in generate batch score choose tokenize detokenize inspect bench; do
+for command in generate batch score choose tokenize detokenize inspect quantize bench; do
     "$TGEN" help $command
 done | sed -n 's/^  \(-.,\|   \) --\([a-z-]*\).*/\2/p' | sort -u >"$tmp/program"
 # An item is the line behind .TP; options that a text merely mentions stand elsewhere.

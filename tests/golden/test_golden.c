@@ -11,8 +11,10 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "core/kernels/kernels.h"
+#include "models/export.h"
 #include "models/family.h"
 #include "models/session.h"
 
@@ -312,12 +314,17 @@ static const struct {
     double dense, experts;
 } quantised_limits[] = {{MODEL_Q8, 0.06, 0.4}, {MODEL_Q4, 0.6, 0.9}};
 
-/* The logits of a fresh model that is quantised and run by n_threads. */
+/* The logits of a fresh model that is quantised, unless it is to be as stored, and run by
+ * n_threads.
+ */
 static float *score_quantised(const char *dir, enum model_weights weights, int n_threads,
                               const struct golden_ids *ids)
 {
     struct err e;
-    struct opened o = open_dir(dir);
+    struct opened o = {.checkpoint = checkpoint_open(dir, &e)};
+    o.model = o.checkpoint ? model_open(o.checkpoint, &e) : NULL;
+    if (!o.model)
+        fail_msg("%s", e.text);
     struct compute *const c = open_compute(n_threads, NULL);
     size_t done = 0, total = 0;
     if (!model_quantize_measure(o.model, weights, &total, &e))
@@ -330,6 +337,63 @@ static float *score_quantised(const char *dir, enum model_weights weights, int n
     compute_close(c);
     close_dir(&o);
     return logits;
+}
+
+/* A directory that `tgen quantize` writes: true where all was quantised that -w would quantise.
+ * NULL in *out where the model has no such form. */
+static bool export_dir(const struct opened *o, enum model_weights weights, char **out)
+{
+    static char path[64];
+    struct err e;
+    size_t done = 0, total = 1;
+    struct compute *const c = open_compute(2, NULL);
+    snprintf(path, sizeof path, "/tmp/tgen_export_%ld", (long)getpid());
+    struct export *const x = export_begin(o->model, c, weights, path, &e);
+    *out = x ? path : NULL;
+    if (!x && e.code != ERR_LOAD)
+        fail_msg("%s", e.text);
+    while (x && done < total)
+        if (!export_step(x, c, &done, &total, &e))
+            fail_msg("%s", e.text);
+    if (x && !export_finish(x, &e))
+        fail_msg("%s", e.text);
+    const bool whole = x && export_result(x)->n_others == 0;
+    export_free(x);
+    compute_close(c);
+    return whole;
+}
+
+static void remove_dir(const char *path)
+{
+    DIR *const dir = opendir(path);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    assert_int_equal(rmdir(path), 0);
+}
+
+/* What is written and opened again computes what -w computes, bit for bit. */
+static void test_exported(void **state)
+{
+    const char *const dir = *state;
+    struct opened o = open_dir(dir);
+    const struct json *const sequence = json_first(json_get(o.expected, "sequences"));
+    const struct golden_ids ids = golden_read_ids(json_get(sequence, "ids"));
+    for (int weights = MODEL_Q8; weights <= MODEL_Q4; weights++) {
+        char *path;
+        const bool whole = export_dir(&o, (enum model_weights)weights, &path);
+        if (!path)
+            continue;
+        float *const found = score_quantised(path, MODEL_STORED, 2, &ids);
+        float *const expected = score_quantised(dir, (enum model_weights)weights, 1, &ids);
+        if (whole)
+            check_same(found, expected, (size_t)ids.n * n_vocab(&o), "exported", path, weights);
+        remove_dir(path);
+        free(found);
+        free(expected);
+    }
+    close_dir(&o);
 }
 
 static double relative_rms(const float *found, const unsigned char *expected, size_t n)
@@ -431,6 +495,7 @@ static void add_dirs(const char *root)
             add_test("invariance", dir, test_invariance);
             add_test("rewind", dir, test_rewind);
             add_test("quantised", dir, test_quantised);
+            add_test("exported", dir, test_exported);
         } else {
             n_left_out += file_exists(expected);
         }

@@ -154,13 +154,14 @@ static int lowest(const struct example *x)
 /* The squared error of group g of row r with a scale, each value with its best code. */
 static double group_error(const struct example *x, size_t r, size_t g, double scale)
 {
+    const bool weighted = x->from.importance && x->to.format.type == QUANT_PACKED4;
     const size_t n = x->from.n_in / (size_t)x->to.scales.shape[1];
     double sum = 0;
     for (size_t k = g * n; k < (g + 1) * n; k++) {
         const double value = (double)x->values[r * x->from.n_in + k];
         double code = scale != 0 ? nearbyint(value / scale) : 0;
         code = fmin(fmax(code, lowest(x)), highest(x));
-        sum += (x->from.importance ? (double)x->importance[k] : 1) * pow(value - code * scale, 2);
+        sum += (weighted ? (double)x->importance[k] : 1) * pow(value - code * scale, 2);
     }
     return sum;
 }

@@ -1,0 +1,508 @@
+/*
+ * The tensors of a file lie sorted by the size of their elements, so that each is aligned, and are
+ * written in the order of the original, where reading it is cheapest; so offsets are known before
+ * anything is computed. Buffers are those of one matrix.
+ */
+#include "models/export.h"
+
+#include "core/file.h"
+#include "core/file_write.h"
+#include "core/json.h"
+#include "core/safetensors.h"
+#include "models/export_config.h"
+#include "models/internal.h"
+#include "models/quantize.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A tensor of the new directory. */
+struct part {
+    struct tensor tensor;           /* data: of a tensor that stays */
+    struct quantize_matrix *matrix; /* what it is made from, else NULL */
+    const char *file;
+    size_t offset; /* in it */
+};
+
+struct export
+{
+    struct model *model;
+    enum model_weights weights;
+    struct arena arena;
+    struct quantize_plan plan;
+    struct part *parts; /* [n_parts] in the order of work; those of a matrix are neighbours */
+    size_t n_parts, next;
+    struct export_module *modules; /* [n_modules] */
+    size_t n_modules;
+    bool untie;
+    struct export_result result;
+    size_t n_done, n_total; /* bytes of parts */
+    struct file_write file; /* of parts[next - 1] */
+    const char *file_name;
+    unsigned char *codes; /* of the largest matrix, and its scales */
+    float *scratch;
+    size_t n_scratch;
+    char *out, *work; /* the name, and where it is made */
+    bool has_work;    /* until it bears its name */
+};
+
+static const char index_name[] = "model.safetensors.index.json";
+static const char weight_ending[] = ".weight";
+
+static bool ends_in(const char *name, const char *ending)
+{
+    const size_t n = strlen(name), n_ending = strlen(ending);
+    return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
+}
+
+static char *join_text(struct arena *arena, const char *a, size_t n_a, const char *b)
+{
+    char *const text = arena_alloc(arena, n_a + strlen(b) + 1);
+    if (text)
+        memcpy(stpncpy(text, a, n_a), b, strlen(b));
+    return text;
+}
+
+/* ---- what becomes of which tensor ---- */
+
+/* Other programs know a quantised nn.Linear, one matrix of [out, in], and nothing else. */
+static bool is_linear(const struct quantize_matrix *matrix)
+{
+    return !matrix->from.transposed && matrix->tensor->n_dims == 2 &&
+           ends_in(matrix->tensor->name, weight_ending);
+}
+
+static bool is_tied_head(const struct export *x, const struct quantize_matrix *matrix)
+{
+    return matrix->role == ROLE_HEAD && x->model->spec.tie_word_embeddings;
+}
+
+/* The name of a tied head's module; NULL where there is no memory. */
+static const char *head_name(struct export *x)
+{
+    const struct tensor_entry *entry = x->model->family->tensors;
+    while (entry->role != ROLE_HEAD)
+        entry++;
+    return join_text(&x->arena, x->model->nest, strlen(x->model->nest), entry->stem);
+}
+
+static bool add_part(struct export *x, const struct tensor *tensor, const char *name,
+                     struct quantize_matrix *matrix, const char *file)
+{
+    struct part *const part = &x->parts[x->n_parts++];
+    *part = (struct part){.tensor = *tensor, .matrix = matrix, .file = file};
+    part->tensor.name = name;
+    x->n_total += tensor->n_bytes;
+    return name != NULL;
+}
+
+static bool add_quantised(struct export *x, struct quantize_matrix *matrix, const char *module,
+                          const char *file)
+{
+    const struct quantized *const to = &matrix->to;
+    const bool packed = to->format.type != QUANT_INT8;
+    const size_t n = strlen(module), n_in = matrix->from.n_in;
+    const size_t group = n_in / (size_t)to->scales.shape[1];
+    const bool grouped = to->format.type == QUANT_PACKED4 && (group == 64 || group == 32);
+    x->modules[x->n_modules++] = (struct export_module){.name = module,
+                                                        .type = to->format.type,
+                                                        .group = grouped ? group : 0,
+                                                        .is_quantised = true,
+                                                        .is_head = matrix->role == ROLE_HEAD};
+    x->result.n_matrices++;
+    x->result.n_weights += matrix->from.n_out * n_in;
+    x->result.n_bits += 8 * (to->codes.n_bytes + to->scales.n_bytes);
+    const struct tensor shape = {
+        .dtype = DTYPE_I64, .n_dims = 1, .shape = {2}, .n_bytes = 2 * sizeof(int64_t)};
+    return add_part(x, &to->codes,
+                    join_text(&x->arena, module, n, packed ? ".weight_packed" : weight_ending),
+                    matrix, file) &&
+           add_part(x, &to->scales, join_text(&x->arena, module, n, ".weight_scale"), matrix,
+                    file) &&
+           (!packed ||
+            add_part(x, &shape, join_text(&x->arena, module, n, ".weight_shape"), matrix, file));
+}
+
+/* A tensor that stays; matrices among them are listed. */
+static bool add_stored(struct export *x, const struct tensor *t, const char *file)
+{
+    if (t->n_dims >= 2 && ends_in(t->name, weight_ending)) {
+        const size_t n = strlen(t->name) - (sizeof weight_ending - 1);
+        const char *const module = join_text(&x->arena, t->name, n, "");
+        if (!module)
+            return false;
+        x->modules[x->n_modules++] = (struct export_module){.name = module};
+    }
+    return add_part(x, t, t->name, NULL, file);
+}
+
+static bool add_tensor(struct export *x, const struct tensor *t, struct quantize_matrix *matrix)
+{
+    const char *const file = checkpoint_tensor_file(x->model->checkpoint, t);
+    const bool tied = matrix && is_tied_head(x, matrix);
+    const char *const head = x->untie ? head_name(x) : "";
+    if (!head)
+        return false;
+    const size_t n_head = strlen(head);
+    if (x->untie && !tied && strncmp(t->name, head, n_head) == 0 &&
+        strcmp(t->name + n_head, weight_ending) == 0)
+        return true; /* a copy of the table that the head was tied to */
+    if (matrix && is_linear(matrix) && !tied) {
+        const size_t n = strlen(t->name) - (sizeof weight_ending - 1);
+        const char *const module = join_text(&x->arena, t->name, n, "");
+        return module && add_quantised(x, matrix, module, file);
+    }
+    if (matrix && (!tied || !x->untie)) {
+        x->result.n_others++;
+        x->result.other_bytes += t->n_bytes;
+    }
+    return add_stored(x, t, file) && (!tied || !x->untie || add_quantised(x, matrix, head, file));
+}
+
+/* True where a tied head can have weights of its own: its name must be free, and that of a module.
+ * (A transformed head's is not: bert's decoder lies one deeper than its bias.) */
+static bool can_untie(struct export *x)
+{
+    if (x->model->spec.head_transform)
+        return false;
+    for (size_t i = 0; i < x->plan.n; i++) {
+        const struct quantize_matrix *const matrix = &x->plan.matrices[i];
+        const char *const head = is_tied_head(x, matrix) ? head_name(x) : NULL;
+        if (head)
+            return is_linear(matrix) && strncmp(matrix->tensor->name, head, strlen(head)) != 0;
+    }
+    return false;
+}
+
+static bool list_parts(struct export *x, struct err *e)
+{
+    const struct checkpoint *const checkpoint = x->model->checkpoint;
+    const size_t n = checkpoint_n_tensors(checkpoint);
+    x->parts = arena_array(&x->arena, 3 * n + 3, sizeof *x->parts);
+    x->modules = arena_array(&x->arena, n + 1, sizeof *x->modules);
+    if (!x->parts || !x->modules)
+        return err_no_memory(e);
+    x->untie = can_untie(x);
+    for (size_t i = 0; i < n; i++)
+        if (!add_tensor(x, checkpoint_tensor_at(checkpoint, i), x->plan.of_tensor[i]))
+            return err_no_memory(e);
+    return true;
+}
+
+static bool check_model(const struct export *x, struct err *e)
+{
+    if (x->model->quant.is_set)
+        return err_set(e, ERR_LOAD, "is stored quantised already");
+    for (size_t i = 0; i < x->plan.n; i++)
+        if (x->plan.matrices[i].from.transposed)
+            return err_set(e, ERR_LOAD,
+                           "%.160s is stored [in, out], for which compressed-tensors has no form; "
+                           "-w quantises it while loading",
+                           x->plan.matrices[i].tensor->name);
+    if (x->result.n_matrices == 0)
+        return err_set(e, ERR_LOAD, "holds no matrix that other programs could read quantised");
+    return true;
+}
+
+/* ---- the directory ---- */
+
+static bool is_empty_or_absent(const char *path, struct err *e)
+{
+    DIR *const dir = opendir(path);
+    if (!dir && errno == ENOENT)
+        return true;
+    if (!dir)
+        return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", path, strerror(errno));
+    int n = 0;
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    closedir(dir);
+    return n == 0 || err_set(e, ERR_RUNTIME, "%s is there already and is not empty", path);
+}
+
+static bool make_directory(struct export *x, const char *out, struct err *e)
+{
+    size_t n = strlen(out);
+    while (n > 1 && out[n - 1] == '/')
+        n--;
+    x->out = arena_text(&x->arena, out, n);
+    x->work = arena_alloc(&x->arena, n + 32);
+    if (!x->out || !x->work)
+        return err_no_memory(e);
+    snprintf(x->work, n + 32, "%s.%ld.tmp", x->out, (long)getpid());
+    if (!is_empty_or_absent(x->out, e))
+        return false;
+    x->has_work = mkdir(x->work, 0777) == 0;
+    return x->has_work ||
+           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", x->out, strerror(errno));
+}
+
+static void remove_directory(const char *path)
+{
+    DIR *const dir = opendir(path);
+    for (const struct dirent *entry; dir && (entry = readdir(dir));)
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+/* ---- tensor files ---- */
+
+/* Larger elements first, else as they came. */
+static int compare_parts(const void *a, const void *b)
+{
+    const struct part *const x = *(struct part *const *)a, *const y = *(struct part *const *)b;
+    const size_t x_size = dtype_size(x->tensor.dtype), y_size = dtype_size(y->tensor.dtype);
+    if (x_size != y_size)
+        return x_size > y_size ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* Creates the file that parts[next] begins, with its header, and settles all offsets in it. */
+static bool open_file(struct export *x, struct err *e)
+{
+    const char *const name = x->parts[x->next].file;
+    size_t n = 0, size = 0;
+    while (x->next + n < x->n_parts && strcmp(x->parts[x->next + n].file, name) == 0)
+        n++;
+    struct part **const sorted = (struct part **)arena_array(&x->arena, n, sizeof *sorted);
+    const struct tensor **const tensors =
+        (const struct tensor **)arena_array(&x->arena, n, sizeof *tensors);
+    if (!sorted || !tensors)
+        return err_no_memory(e);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &x->parts[x->next + i];
+    qsort(sorted, n, sizeof *sorted, compare_parts);
+    for (size_t i = 0; i < n; i++) {
+        tensors[i] = &sorted[i]->tensor;
+        sorted[i]->offset = size;
+        size += sorted[i]->tensor.n_bytes;
+    }
+    const struct bytes header = safetensors_header(tensors, n);
+    if (!header.data)
+        return err_no_memory(e);
+    for (size_t i = 0; i < n; i++)
+        sorted[i]->offset += header.size;
+    const bool ok = file_write_open(&x->file, x->work, name, header.size + size, e) &&
+                    file_write_at(&x->file, 0, header.data, header.size, e);
+    free((void *)(uintptr_t)header.data);
+    x->file_name = name;
+    return ok;
+}
+
+static bool close_file(struct export *x, struct err *e)
+{
+    const bool ok = !x->file_name || file_write_close(&x->file, e);
+    x->file_name = NULL;
+    return ok;
+}
+
+static bool write_part(struct export *x, const struct part *part, const void *data, struct err *e)
+{
+    x->n_done += part->tensor.n_bytes;
+    return file_write_at(&x->file, part->offset, data, part->tensor.n_bytes, e);
+}
+
+/* Codes, scales and perhaps the shape: the parts from next on that are made from its matrix. */
+static bool write_matrix(struct export *x, struct compute *c, struct err *e)
+{
+    struct part *const part = &x->parts[x->next];
+    struct quantize_matrix *const matrix = part->matrix;
+    const int64_t shape[] = {(int64_t)matrix->from.n_out, (int64_t)matrix->from.n_in};
+    quantize_place(matrix, x->codes);
+    quantize_run(c, matrix, x->scratch, x->n_scratch);
+    x->next += 2;
+    if (!write_part(x, part, matrix->to.codes.data, e) ||
+        !write_part(x, part + 1, matrix->to.scales.data, e))
+        return false;
+    if (matrix->to.format.type == QUANT_INT8)
+        return true;
+    x->next++;
+    return write_part(x, part + 2, shape, e);
+}
+
+bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e)
+{
+    bool ok = true;
+    if (x->next < x->n_parts) {
+        struct part *const part = &x->parts[x->next];
+        if (!x->file_name || strcmp(x->file_name, part->file) != 0)
+            ok = close_file(x, e) && open_file(x, e);
+        if (ok && part->matrix)
+            ok = write_matrix(x, c, e);
+        else if (ok && write_part(x, part, part->tensor.data, e))
+            x->next++;
+        else
+            ok = false;
+    }
+    *done = x->n_done;
+    *total = x->n_total;
+    return ok;
+}
+
+/* ---- the other files ---- */
+
+static bool write_file(struct export *x, const char *name, struct bytes text, struct err *e)
+{
+    struct file_write f;
+    const bool ok = file_write_open(&f, x->work, name, text.size, e) &&
+                    file_write_at(&f, 0, text.data, text.size, e) && file_write_close(&f, e);
+    file_write_abandon(&f);
+    return ok;
+}
+
+static bool write_config(struct export *x, struct err *e)
+{
+    struct bytes original, text;
+    struct checkpoint *const checkpoint =
+        (struct checkpoint *)(uintptr_t)x->model->checkpoint; /* mapping a file changes its list */
+    if (!checkpoint_file(checkpoint, "config.json", &original, e) ||
+        !export_config(original, x->modules, x->n_modules, x->weights, x->untie, &text, e))
+        return false;
+    const bool ok = write_file(x, "config.json", text, e);
+    free((void *)(uintptr_t)text.data);
+    return ok;
+}
+
+/* Only where the tensors lie in more than one file, or in one of another name. */
+static bool write_index(struct export *x, struct err *e)
+{
+    char *data = NULL;
+    size_t size = 0;
+    FILE *const out =
+        strcmp(x->parts[0].file, "model.safetensors") == 0 ? NULL : open_memstream(&data, &size);
+    if (!out)
+        return strcmp(x->parts[0].file, "model.safetensors") == 0 || err_no_memory(e);
+    fprintf(out, "{\n  \"metadata\": {\"total_size\": %zu},\n  \"weight_map\": {", x->n_total);
+    for (size_t i = 0; i < x->n_parts; i++) {
+        fprintf(out, "%s\n    ", i ? "," : "");
+        json_print_text(out, x->parts[i].tensor.name);
+        fprintf(out, ": ");
+        json_print_text(out, x->parts[i].file);
+    }
+    fprintf(out, "\n  }\n}\n");
+    const bool failed = ferror(out) != 0, closed = fclose(out) == 0;
+    const bool ok = failed || !closed
+                        ? err_no_memory(e)
+                        : write_file(x, index_name, (struct bytes){(unsigned char *)data, size}, e);
+    free(data);
+    return ok;
+}
+
+/* What stays behind: the tensors, and the same weights in other forms. */
+static bool is_left_behind(const char *name)
+{
+    static const char *const endings[] = {".safetensors", ".bin",  ".pt",      ".pth", ".gguf",
+                                          ".h5",          ".onnx", ".msgpack", ".ckpt"};
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++)
+        if (ends_in(name, endings[i]))
+            return true;
+    return strcmp(name, index_name) == 0 || strcmp(name, "pytorch_model.bin.index.json") == 0 ||
+           strcmp(name, "config.json") == 0;
+}
+
+static bool copy_mapped(struct export *x, const char *path, const char *name, struct err *e)
+{
+    struct bytes bytes;
+    if (!file_map(path, &bytes, e))
+        return err_prefix(e, "%s", path);
+    const bool ok = write_file(x, name, bytes, e);
+    file_unmap(bytes);
+    return ok;
+}
+
+static bool copy_file(struct export *x, const char *name, struct err *e)
+{
+    struct stat st;
+    char *const path = file_join(checkpoint_dir(x->model->checkpoint), name);
+    if (!path)
+        return err_no_memory(e);
+    const bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    const bool ok = !is_file || copy_mapped(x, path, name, e);
+    free(path);
+    return ok;
+}
+
+static bool copy_others(struct export *x, struct err *e)
+{
+    const char *const path = checkpoint_dir(x->model->checkpoint);
+    bool ok = true;
+    DIR *const dir = opendir(path);
+    if (!dir)
+        return err_set(e, ERR_LOAD, "%s: cannot be listed: %s", path, strerror(errno));
+    for (const struct dirent *entry; ok && (entry = readdir(dir));)
+        ok = is_left_behind(entry->d_name) || copy_file(x, entry->d_name, e);
+    closedir(dir);
+    return ok;
+}
+
+bool export_finish(struct export *x, struct err *e)
+{
+    assert(x->next == x->n_parts);
+    if (!close_file(x, e) || !write_config(x, e) || !write_index(x, e) || !copy_others(x, e))
+        return false;
+    if (rename(x->work, x->out) != 0)
+        return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", x->out, strerror(errno));
+    x->has_work = false;
+    return true;
+}
+
+/* ---- begin, end ---- */
+
+static bool take_memory(struct export *x, const struct compute *c, struct err *e)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < x->plan.n; i++) {
+        const struct quantized *const to = &x->plan.matrices[i].to;
+        const size_t n = to->codes.n_bytes + to->scales.n_bytes;
+        most = n > most ? n : most;
+    }
+    x->n_scratch = quantize_plan_scratch(&x->plan);
+    x->scratch = calloc((size_t)compute_n_threads(c), (x->n_scratch + 1) * sizeof *x->scratch);
+    x->codes = malloc(most + 1);
+    return (x->scratch && x->codes) || err_no_memory(e);
+}
+
+struct export *export_begin(struct model *m, const struct compute *c, enum model_weights weights,
+                            const char *out, struct err *e)
+{
+    struct export *const x = calloc(1, sizeof *x);
+    if (!x) {
+        err_no_memory(e);
+        return NULL;
+    }
+    x->model = m;
+    x->weights = weights;
+    x->file.fd = -1;
+    if (quantize_plan_model(m, weights, &x->arena, &x->plan, e) && list_parts(x, e) &&
+        (check_model(x, e) || err_prefix(e, "%s", checkpoint_dir(m->checkpoint))) &&
+        take_memory(x, c, e) && make_directory(x, out, e))
+        return x;
+    export_free(x);
+    return NULL;
+}
+
+const struct export_result *export_result(const struct export *x)
+{
+    return &x->result;
+}
+
+void export_free(struct export *x)
+{
+    if (!x)
+        return;
+    file_write_abandon(&x->file);
+    if (x->has_work)
+        remove_directory(x->work);
+    free(x->codes);
+    free(x->scratch);
+    arena_free(&x->arena);
+    free(x);
+}

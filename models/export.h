@@ -1,0 +1,37 @@
+/*
+ * Writes a model whose matrices are quantised as a new checkpoint directory in the layout of
+ * compressed-tensors, which tgen maps and other programs open. The codes are those that
+ * model_quantize_begin would give a model in memory, where another program could read them:
+ * matrices in one tensor of all experts stay as they are stored, and a model of transposed ones
+ * (GPT-2) is refused.
+ *
+ * The directory appears under its name when it is whole: all is written beside it and renamed.
+ */
+#ifndef MODELS_EXPORT_H
+#define MODELS_EXPORT_H
+
+#include "models/model.h"
+
+struct export;
+
+/* out must not be there, or be an empty directory. ERR_RUNTIME for what cannot be written, ERR_LOAD
+ * for a model that has no such form. The model must be as stored, and outlive the export. */
+struct export *export_begin(struct model *m, const struct compute *c, enum model_weights weights,
+                            const char *out, struct err *e);
+
+/* A part of the work: *done of *total bytes to write. False where it failed. */
+bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e);
+
+/* When *done is *total: the other files, and the name. */
+bool export_finish(struct export *x, struct err *e);
+
+struct export_result {
+    size_t n_matrices, n_weights, n_bits; /* quantised: matrices, weights in them, all their bits */
+    size_t n_others, other_bytes;         /* matrices that stay though -w at load takes them */
+};
+const struct export_result *export_result(const struct export *x);
+
+/* Takes away what is unfinished. Accepts NULL. */
+void export_free(struct export *x);
+
+#endif

@@ -209,6 +209,13 @@ static inline vi vi_load(const void *p)
     return (vi)vld1q_u8(p);
 }
 
+static inline vi vi_load_part(const void *p, size_t n)
+{
+    unsigned char part[sizeof(vi)] = {0};
+    memcpy(part, p, n);
+    return vi_load(part);
+}
+
 static inline void vi_store(void *p, vi x)
 {
     vst1q_u8(p, (uint8x16_t)x);

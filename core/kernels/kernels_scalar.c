@@ -5,6 +5,7 @@
  * (-ffp-contract=off).
  */
 #include <float.h>
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -173,6 +174,7 @@ static float linear_i8_one(const struct linear_i8_args *a, int type, size_t i, s
     const float *const x_scales =
         (const float *)(const void *)(a->x + i * a->x_stride + kernels_i8_codes(a->n_k));
     float sum = 0;
+    assert(a->x_group > 0 && a->w_group > 0);
     for (size_t k = 0; k < a->n_k; k += a->x_group) {
         const size_t g = k / a->w_group;
         int32_t whole = 0;

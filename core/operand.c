@@ -67,7 +67,8 @@ bool operand_make(struct worker *w, struct operand *o, enum operand_form form, s
     const struct operand_room *const room = o->room;
     if (o->form == form && o->group == group)
         return true;
-    if (!room || o->is_part || 2 * (o->n_k + KERNELS_I8_BLOCK) / LINE * LINE > room->row_bytes)
+    size_t row_bytes;
+    if (!room || o->is_part || !room_row_bytes(o->n_k, &row_bytes) || row_bytes > room->row_bytes)
         return false;
     const bool own = o->n <= FEW_ROWS;
     size_t begin = 0, end = o->n, first = 0;

@@ -64,32 +64,9 @@ static inline void v_store_i8(int8_t *p, vi x)
 
 #include "core/kernels/dots.inc"
 
-/* Fours of int8 without an instruction of their own. Each chain feeds on itself: what does not
- * change would be taken out of the loop. */
-static double peak_int8(size_t n_steps)
-{
-    const __m512i y = _mm512_set1_epi8(3), one = _mm512_set1_epi16(1);
-    __m512i a[PEAK_CHAINS], sum = y;
-    EVERY_CHAIN (i) {
-        a[i] = y;
-        ANY_VALUE(a[i]);
-    }
-    for (size_t step = 0; step < n_steps; step++)
-        EVERY_CHAIN (i) {
-            const __m512i pairs = _mm512_maddubs_epi16(a[i], y);
-            a[i] = _mm512_add_epi32(a[i], _mm512_madd_epi16(pairs, one));
-        }
-    EVERY_CHAIN (i)
-        sum = _mm512_add_epi32(sum, a[i]);
-    volatile int kept = _mm_cvtsi128_si32(_mm512_castsi512_si128(sum));
-    (void)kept;
-    return 2.0 * sizeof y * PEAK_CHAINS * (double)n_steps;
-}
-
 void kernels_avx512_fill(struct kernels *k)
 {
     fill(k);
     fill_dots(k);
     fill_quant(k);
-    k->peak[PEAK_INT8] = peak_int8;
 }

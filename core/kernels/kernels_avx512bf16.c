@@ -29,8 +29,6 @@ enum {
     BF_COLS_K = 256,
 };
 
-#define UNROLL _Pragma("GCC unroll 16")
-
 INLINE vf bf_dot(vf acc, vi a, vi b)
 {
     return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b);

@@ -19,26 +19,7 @@ static inline vi v_dot_u4(vi acc, vi w, vi x)
 
 #include "core/kernels/dots.inc"
 
-static double peak_int8(size_t n_steps)
-{
-    const __m512i x = _mm512_set1_epi8(1);
-    __m512i a[PEAK_CHAINS], sum = x;
-    EVERY_CHAIN (i) {
-        a[i] = x;
-        ANY_VALUE(a[i]);
-    }
-    for (size_t step = 0; step < n_steps; step++)
-        EVERY_CHAIN (i)
-            a[i] = _mm512_dpbusd_epi32(a[i], x, x);
-    EVERY_CHAIN (i)
-        sum = _mm512_add_epi32(sum, a[i]);
-    volatile int kept = _mm_cvtsi128_si32(_mm512_castsi512_si128(sum));
-    (void)kept;
-    return 2.0 * sizeof x * PEAK_CHAINS * (double)n_steps;
-}
-
 void kernels_avx512vnni_fill(struct kernels *k)
 {
     fill_dots(k);
-    k->peak[PEAK_INT8] = peak_int8;
 }

@@ -55,30 +55,9 @@ static inline vi v_dot_u4(vi acc, vi w, vi x)
 
 #include "core/kernels/dots.inc"
 
-/* Fours of int8 without an instruction of their own. Each chain feeds on itself: what does not
- * change would be taken out of the loop. */
-static double peak_int8(size_t n_steps)
-{
-    const vi x = vi_set(0x03030303);
-    vi a[PEAK_CHAINS], sum = x;
-    EVERY_CHAIN (i) {
-        a[i] = x;
-        ANY_VALUE(a[i]);
-    }
-    for (size_t step = 0; step < n_steps; step++)
-        EVERY_CHAIN (i)
-            a[i] = v_dot_i8(a[i], a[i], x);
-    EVERY_CHAIN (i)
-        sum += a[i];
-    volatile int kept = sum[0];
-    (void)kept;
-    return 2.0 * sizeof x * PEAK_CHAINS * (double)n_steps;
-}
-
 void kernels_neon_fill(struct kernels *k)
 {
     fill(k);
     fill_quant(k);
     fill_dots(k);
-    k->peak[PEAK_INT8] = peak_int8;
 }

@@ -18,26 +18,7 @@ static inline vi v_dot_u4(vi acc, vi w, vi x)
 
 #include "core/kernels/dots.inc"
 
-static double peak_int8(size_t n_steps)
-{
-    const vi x = vi_set(0x01010101);
-    vi a[PEAK_CHAINS], sum = x;
-    EVERY_CHAIN (i) {
-        a[i] = x;
-        ANY_VALUE(a[i]);
-    }
-    for (size_t step = 0; step < n_steps; step++)
-        EVERY_CHAIN (i)
-            a[i] = v_dot_i8(a[i], x, x);
-    EVERY_CHAIN (i)
-        sum += a[i];
-    volatile int kept = sum[0];
-    (void)kept;
-    return 2.0 * sizeof x * PEAK_CHAINS * (double)n_steps;
-}
-
 void kernels_neondot_fill(struct kernels *k)
 {
     fill_dots(k);
-    k->peak[PEAK_INT8] = peak_int8;
 }

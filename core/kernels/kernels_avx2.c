@@ -216,11 +216,6 @@ static inline vf vi_to_f32(vi x)
     return _mm256_cvtepi32_ps((__m256i)x);
 }
 
-static inline __m128 vf4_fma(__m128 a, __m128 b, __m128 c)
-{
-    return _mm_fmadd_ps(a, b, c);
-}
-
 /* Pairs of 16-bit sums do not overflow: 2 * 15 * 127, and 2 * 128 * 127. */
 static inline vi dot_pairs(vi acc, __m256i unsigned8, __m256i signed8)
 {

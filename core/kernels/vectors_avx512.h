@@ -189,11 +189,6 @@ static inline vf vi_to_f32(vi x)
     return _mm512_cvtepi32_ps((__m512i)x);
 }
 
-static inline __m128 vf4_fma(__m128 a, __m128 b, __m128 c)
-{
-    return _mm_fmadd_ps(a, b, c);
-}
-
 static inline vi vi_quads(vi a, vi b, vi c, vi d)
 {
     const __m512i x = (__m512i)a, y = (__m512i)b, z = (__m512i)c, w = (__m512i)d;

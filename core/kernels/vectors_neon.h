@@ -226,11 +226,6 @@ static inline vf vi_to_f32(vi x)
     return vcvtq_f32_s32((int32x4_t)x);
 }
 
-static inline vf vf4_fma(vf a, vf b, vf c)
-{
-    return vfmaq_f32(c, a, b);
-}
-
 static inline vi vi_quads(vi a, vi b, vi c, vi d)
 {
     const int32x4_t ab = vpaddq_s32((int32x4_t)a, (int32x4_t)b);

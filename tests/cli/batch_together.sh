@@ -12,7 +12,7 @@ awk 'BEGIN {
     }
 }' >"$tmp/lines"
 
-succeeds "one after another" batch --parallel 1 --ordered "$tmp/lines"
+succeeds "one after another" batch -q --parallel 1 --ordered "$tmp/lines"
 cp "$tmp/out" "$tmp/expected"
 
 # agrees NAME OPTIONS...: the same answers.
@@ -65,11 +65,11 @@ refuses "no memory at all" 1 "--kv-memory; --parallel lets fewer in" batch --kv-
 for window in 24 100; do
     copy_model "$tmp/window$window"
     sed "s/\"model_type\": \"llama\"/\"model_type\": \"mistral\", \"sliding_window\": $window/" "$tales/config.json" >"$tmp/window$window/config.json"
-    succeeds "a window of $window" batch -m "$tmp/window$window" --parallel 1 --ordered "$tmp/lines"
+    succeeds "a window of $window" batch -q -m "$tmp/window$window" --parallel 1 --ordered "$tmp/lines"
     if cmp -s "$tmp/out" "$tmp/expected"; then fail "a window of $window matters" "it does not"; else ok "a window of $window matters"; fi
     cp "$tmp/out" "$tmp/expected_window"
     for n in 5 32; do
-        succeeds "a window of $window, $n at once" batch -m "$tmp/window$window" --parallel $n --ordered "$tmp/lines"
+        succeeds "a window of $window, $n at once" batch -q -m "$tmp/window$window" --parallel $n --ordered "$tmp/lines"
         same "a window of $window, the same $n at once" "$tmp/expected_window" "$tmp/out"
     done
 done

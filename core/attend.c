@@ -96,18 +96,19 @@ static void convert(const struct call *c, struct attend_args *args)
     args->v = c->v_block;
 }
 
-/* The rows over one block. */
-static void attend_block(const struct call *c, int sequence, int head, int block,
-                         struct attend_row *rows, int n)
+/* The rows over one block, `after` which another comes. */
+static void attend_block(const struct call *c, const struct kv_block *b,
+                         const struct kv_block *after, int block, struct attend_row *rows, int n)
 {
-    const struct kv_block b = kv_block(c->kv, sequence, head, block);
     struct attend_args args = {
         .rows = rows,
         .n_rows = (size_t)n,
-        .k = b.k,
-        .v = b.v,
-        .k_scales = b.k_scales,
-        .v_scales = b.v_scales,
+        .k = b->k,
+        .v = b->v,
+        .k_scales = b->k_scales,
+        .v_scales = b->v_scales,
+        .next_k = after->k,
+        .next_v = after->v,
         .k_dim = (size_t)c->kv->k_dim,
         .v_dim = kv_value_stride(c->kv),
         .position = block * KV_PAGE,
@@ -122,23 +123,53 @@ static void attend_block(const struct call *c, int sequence, int head, int block
     c->kernels->attend[type](&args);
 }
 
-/* Rows [first, first + n) of a run and a head of the cache. Positions ascend over the rows, so
- * those that see nothing of a block are at the beginning and at the end. */
-static void attend_unit(const struct call *c, const struct attend_run *run, int head, int first,
-                        int n)
+/* Rows [first, first + n) of a run and a head of the cache. */
+struct unit {
+    const struct attend_run *run; /* NULL: none */
+    int head;
+    int first;
+    int n;
+};
+
+/* The first block that a unit looks at. */
+static int first_block(const struct call *c, const struct unit *u)
+{
+    const int group = c->a->n_heads / c->kv->n_kv_heads;
+    const int position = u->run->position + u->first / group;
+    return c->a->window ? max_int(0, position - c->a->window + 1) / KV_PAGE : 0;
+}
+
+/* What few rows will look at after a block; many have arithmetic enough to wait behind. */
+static struct kv_block block_after(const struct call *c, const struct unit *u, int block, int last,
+                                   const struct unit *next)
+{
+    if (u->n <= CONVERT_ROWS && block < last)
+        return kv_block(c->kv, u->run->sequence, u->head, block + 1);
+    if (u->n <= CONVERT_ROWS && next->run)
+        return kv_block(c->kv, next->run->sequence, next->head, first_block(c, next));
+    return (struct kv_block){.k = NULL};
+}
+
+/* Positions ascend over the rows, so those that see nothing of a block are at the beginning and at
+ * the end. */
+static void attend_unit(const struct call *c, const struct unit *u, const struct unit *next)
 {
     struct attend_row rows[UNIT_ROWS];
+    const int n = u->n;
     int begin = 0, end = 0;
     assert(n > 0);
-    begin_rows(c, run, head, first, n, rows);
-    for (int block = rows[0].first / KV_PAGE; block * KV_PAGE <= rows[n - 1].position; block++) {
+    begin_rows(c, u->run, u->head, u->first, n, rows);
+    const int last = rows[n - 1].position / KV_PAGE;
+    for (int block = rows[0].first / KV_PAGE; block <= last; block++) {
+        const struct kv_block after = block_after(c, u, block, last, next);
+        const struct kv_block b = kv_block(c->kv, u->run->sequence, u->head, block);
         while (rows[begin].position < block * KV_PAGE)
             begin++;
         while (end < n && rows[end].first < (block + 1) * KV_PAGE)
             end++;
-        attend_block(c, run->sequence, head, block, rows + begin, end - begin);
+        attend_block(c, &b, &after, block, rows + begin, end - begin);
     }
-    end_rows(c, run, head, first, n, rows);
+    end_rows(c, u->run, u->head, u->first, n, rows);
 }
 
 /* Rows of a unit. Where heads alone would leave workers without work, they share a head's rows. */
@@ -162,13 +193,21 @@ void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
                            .acc = scratch,
                            .v_block = scratch + stride * UNIT_ROWS,
                            .k_block = scratch + stride * (UNIT_ROWS + KV_PAGE)};
+    struct unit mine = {.run = NULL};
     int turn = 0;
     for (int i = 0; i < n_runs; i++) {
         const int n_rows = runs[i].n * (a->n_heads / kv->n_kv_heads);
         const int n = unit_rows(n_rows, kv->n_kv_heads * n_runs, w->n_workers);
         for (int head = 0; head < kv->n_kv_heads; head++)
-            for (int first = 0; first < n_rows; first += n, turn = (turn + 1) % w->n_workers)
-                if (turn == w->index)
-                    attend_unit(&c, &runs[i], head, first, min_int(n, n_rows - first));
+            for (int first = 0; first < n_rows; first += n, turn = (turn + 1) % w->n_workers) {
+                if (turn != w->index)
+                    continue;
+                const struct unit next = {&runs[i], head, first, min_int(n, n_rows - first)};
+                if (mine.run)
+                    attend_unit(&c, &mine, &next);
+                mine = next;
+            }
     }
+    if (mine.run)
+        attend_unit(&c, &mine, &(struct unit){.run = NULL});
 }

@@ -100,6 +100,8 @@ struct attend_args {
     const void *v;         /* [ATTEND_BLOCK, v_dim] */
     const float *k_scales; /* [ATTEND_BLOCK] or NULL */
     const float *v_scales; /* the same */
+    const void *next_k;    /* k and v of the call to come, to be brought nearer meanwhile; NULL: */
+    const void *next_v;    /* nothing */
     size_t k_dim;
     size_t v_dim; /* a multiple of ATTEND_LANES */
     int position; /* of the block's first */

@@ -168,18 +168,33 @@ static float usable(float score)
 /* Ranks behind every score that is not never, and before those that are. */
 static const struct candidate nobody = {.key = -INFINITY, .id = -1};
 
+/* The largest first, side by side in lanes, then where it is: of equals the first. */
 static int32_t best_id(const float *scores, int n_vocab)
 {
-    int32_t best = 0;
-    float best_score = -INFINITY;
-    for (int32_t id = 0; id < n_vocab; id++) {
-        float score = usable(scores[id]);
-        if (score > best_score) {
-            best_score = score;
-            best = id;
+    enum { LANES = 16 };
+    float lanes[LANES];
+    int32_t id = 0;
+    for (int j = 0; j < LANES; j++) {
+        lanes[j] = -INFINITY;
+    }
+    for (; id + LANES <= n_vocab; id += LANES) {
+        for (int j = 0; j < LANES; j++) {
+            lanes[j] = scores[id + j] > lanes[j] ? scores[id + j] : lanes[j];
         }
     }
-    return best;
+    for (; id < n_vocab; id++) {
+        lanes[0] = scores[id] > lanes[0] ? scores[id] : lanes[0];
+    }
+    for (int j = 1; j < LANES; j++) {
+        lanes[0] = lanes[j] > lanes[0] ? lanes[j] : lanes[0];
+    }
+    const float best = usable(lanes[0]);
+    for (id = 0; id < n_vocab; id++) {
+        if (scores[id] >= best && best > -INFINITY) {
+            return id;
+        }
+    }
+    return 0;
 }
 
 static float best_logit(const struct candidate *c, size_t n)

@@ -29,7 +29,8 @@ struct product {
     const struct linear *l;
     const struct operand *x;
     enum operand_form form;
-    float *y;
+    float *y; /* of output `first` */
+    size_t first;
     size_t y_stride;
     bool add;
 };
@@ -86,7 +87,7 @@ static void apply_block(const struct product *p, size_t begin, size_t end)
     const size_t block = (size_t)l->block;
     const size_t row = begin / block * (size_t)l->block_stride + begin % block;
     struct linear_args args = {
-        .y = p->y + begin,
+        .y = p->y + (begin - p->first),
         .y_stride = p->y_stride,
         .x = p->x->x,
         .x_stride = p->x->x_stride,
@@ -131,7 +132,15 @@ void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store)
 {
-    size_t begin, end, group;
+    size_t begin, end;
+    linear_share(w, l->n_out, &begin, &end);
+    linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
+}
+
+void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
+                       size_t end, float *y, size_t y_stride, enum linear_store store)
+{
+    size_t group;
     enum operand_form form = best_form(w->kernels, l, &group);
     if (form != OPERAND_F32 && !operand_make(w, x, form, group))
         form = OPERAND_F32;
@@ -140,10 +149,10 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
                               .x = x,
                               .form = form,
                               .y = y,
+                              .first = begin,
                               .y_stride = y_stride,
                               .add = store == LINEAR_ADD};
     assert(x->n_k == (size_t)l->n_in);
-    linear_share(w, l->n_out, &begin, &end);
     apply_range(&p, begin, end);
 }
 

@@ -42,6 +42,11 @@ bool linear_supports(enum dtype dtype);
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store);
 
+/* The same for the outputs [begin, end) of the caller's own choice, the first of which goes to y[i,
+ * 0]. Where x has not got the form yet, all workers come here at first. */
+void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
+                       size_t end, float *y, size_t y_stride, enum linear_store store);
+
 /* Makes the form that linear_apply would make, ahead of products with parts of x. */
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x);
 

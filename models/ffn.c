@@ -16,6 +16,27 @@ void ffn_activate(const struct worker *w, const struct pass *p, int layer, float
     }
 }
 
+/* act(gate(in)) * up(in), the outputs [begin, end), a few at a time: the gate's are still in the
+ * cache then, and need no memory as wide as the layer. */
+static void expand_gated(struct worker *w, const struct pass *p, int layer, struct operand *rows,
+                         size_t begin, size_t end)
+{
+    const struct layer_weights *const weights = &p->weights->layers[layer];
+    const size_t n = (size_t)p->n, size = (size_t)p->spec->intermediate_size;
+    const size_t most = p->n_gate / n / PASS_GATE_GRAIN * PASS_GATE_GRAIN;
+    float *const gate = p->gate + (size_t)w->index * p->n_gate;
+    linear_prepare(w, &weights->gate, rows);
+    struct operand in = operand_part(rows, 0, n); /* in this form, whatever `up` would like best */
+    for (size_t stop; begin < end; begin = stop) {
+        stop = end - begin < most ? end : begin + most;
+        linear_apply_part(w, &weights->gate, &in, begin, stop, gate, stop - begin, LINEAR_SET);
+        linear_apply_part(w, &weights->up, &in, begin, stop, p->up + begin, size, LINEAR_SET);
+        for (size_t i = 0; i < n; i++)
+            ffn_activate(w, p, layer, gate + i * (stop - begin), p->up + i * size + begin,
+                         stop - begin);
+    }
+}
+
 void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store)
 {
@@ -24,15 +45,14 @@ void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in,
     const size_t size = (size_t)p->spec->intermediate_size;
     struct operand rows = pass_rows(p, in, n, hidden);
     size_t begin, end;
-    if (p->spec->ffn == FFN_GATED)
-        linear_apply(w, &weights->gate, &rows, p->gate, size, LINEAR_SET);
-    linear_apply(w, &weights->up, &rows, p->up, size, LINEAR_SET);
-    /* gate and up are shared out in the same way: a worker goes on with its own results without
-     * waiting */
     linear_share(w, (int)size, &begin, &end);
-    for (size_t i = 0; i < n; i++)
-        ffn_activate(w, p, layer, p->gate + i * size + begin, p->up + i * size + begin,
-                     end - begin);
+    if (p->spec->ffn == FFN_GATED) {
+        expand_gated(w, p, layer, &rows, begin, end);
+    } else {
+        linear_apply(w, &weights->up, &rows, p->up, size, LINEAR_SET);
+        for (size_t i = 0; i < n; i++)
+            ffn_activate(w, p, layer, NULL, p->up + i * size + begin, end - begin);
+    }
     worker_sync(w);
     rows = pass_rows(p, p->up, n, size);
     linear_apply(w, &weights->down, &rows, out, hidden, store);

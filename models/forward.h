@@ -33,6 +33,10 @@ struct moe_scratch {
     float *shared_switch;           /* [n] */
 };
 
+/* A worker's columns of the gate come in multiples of this: whole tiles of every kernel. n_gate has
+ * room for as many of all n tokens. */
+enum { PASS_GATE_GRAIN = 64 };
+
 /* What a trip reads and writes; all memory is the session's. n is the number of tokens. */
 struct pass {
     const struct model_spec *spec;
@@ -59,8 +63,9 @@ struct pass {
     float *value;    /* the same; with latents: queries as projected, then what heads bring */
     float *low;      /* [n, q_lora_rank], only with latents */
     float *mixed;    /* [n, num_attention_heads, head_dim]: what attention brings */
-    float *gate;     /* [n, intermediate_size], only where the feed-forward is gated */
-    float *up;       /* [n, intermediate_size] */
+    float *gate;     /* [n_workers, n_gate]: of a gated feed-forward, [n, columns] at a time */
+    size_t n_gate;
+    float *up;              /* [n, intermediate_size] */
     struct moe_scratch moe; /* only where there are experts */
     float *attend_scratch;  /* [n_workers, n_attend_scratch] */
     size_t n_attend_scratch;

@@ -239,9 +239,25 @@ static void cut_attend(struct cutter *c, const struct model_spec *spec,
     p->attend_scratch = cut(c, (size_t)params->n_threads, p->n_attend_scratch);
 }
 
-static void cut_ffn(struct cutter *c, const struct model_spec *spec, size_t n, struct pass *p)
+/* What one worker's gated feed-forward holds of its gate: GATE_COLUMNS of the largest pass, and of
+ * a pass of one token its whole share. */
+static void cut_gate(struct cutter *c, const struct model_spec *spec,
+                     const struct session_params *params, struct pass *p)
 {
-    p->gate = cut(c, spec->ffn == FFN_GATED ? n : 0, (size_t)spec->intermediate_size);
+    enum { GATE_COLUMNS = 4 * PASS_GATE_GRAIN };
+    const size_t n = (size_t)params->n_batch, n_threads = (size_t)params->n_threads;
+    const size_t all = round_up((size_t)spec->intermediate_size, n_threads) / n_threads;
+    const size_t share = round_up(all, PASS_GATE_GRAIN);
+    const size_t columns = share < GATE_COLUMNS ? share : GATE_COLUMNS;
+    p->n_gate = n * columns > share ? n * columns : share;
+    p->gate = cut(c, spec->ffn == FFN_GATED ? n_threads : 0, p->n_gate);
+}
+
+static void cut_ffn(struct cutter *c, const struct model_spec *spec,
+                    const struct session_params *params, struct pass *p)
+{
+    const size_t n = (size_t)params->n_batch;
+    cut_gate(c, spec, params, p);
     p->up = cut(c, n, (size_t)spec->intermediate_size);
     if (spec->moe.num_experts)
         cut_moe(c, spec, n, &p->moe);
@@ -256,7 +272,7 @@ static void cut_halves(struct cutter *c, const struct model_spec *spec,
     cut_attend(c, spec, params, p);
     const size_t end = c->used;
     c->used = begin;
-    cut_ffn(c, spec, n, p);
+    cut_ffn(c, spec, params, p);
     c->used = c->used > end ? c->used : end;
 }
 

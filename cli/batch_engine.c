@@ -20,12 +20,14 @@
 
 #include "cli/logprob.h"
 #include "cli/run.h"
+#include "cli/stream.h"
 
 enum {
-    PROMPT_ROWS = 256, /* of a pass, beside the lines that are being answered */
-    KEPT = 16,         /* slots more than lines, for beginnings */
-    WORTH = 16,        /* tokens in common that are worth sharing, and waiting for */
-    SCORED_ROWS = 64,  /* most rows of logits in a pass that scores */
+    PASS_ROWS = 256,  /* of a pass: what products take at once */
+    PROMPT_ROWS = 64, /* of those, the least that are there for prompts */
+    KEPT = 16,        /* slots more than lines, for beginnings */
+    WORTH = 16,       /* tokens in common that are worth sharing, and waiting for */
+    SCORED_ROWS = 64, /* most rows of logits in a pass that scores */
 };
 
 struct slot {
@@ -53,7 +55,7 @@ struct batch_engine {
     struct session *session;
     int n_pages, n_promised, n_parallel, n_slots, n_rows_most, n_at_work, n_vocab;
     struct slot *slots;       /* [n_slots] */
-    struct session_row *rows; /* [PROMPT_ROWS + n_parallel] of a step */
+    struct session_row *rows; /* [most_rows()] of a step */
     struct wanted *wanted;    /* the same */
     int n_rows, n_wanted;
     const float *logits;        /* [n_wanted, n_vocab] */
@@ -95,18 +97,25 @@ static bool count_pages(const struct batch_engine *e, struct session_params *par
     return true;
 }
 
+/* Rows of the largest pass. */
+static int most_rows(const struct batch_engine *e)
+{
+    return max_int(PASS_ROWS, PROMPT_ROWS + e->n_parallel);
+}
+
 static bool open_session(struct batch_engine *e, struct err *err)
 {
     const struct loaded *l = e->tools->loaded;
     const bool score = e->tools->task == BATCH_SCORE;
     struct session_params params = {
         .n_context = e->tools->n_context,
-        .n_batch = PROMPT_ROWS + e->n_parallel,
+        .n_batch = most_rows(e),
         .n_rows = score ? SCORED_ROWS : e->n_parallel,
         .n_threads = compute_n_threads(l->compute),
         .n_sequences = e->n_slots,
         .precision = (enum precision)e->tools->o->precision,
         .kv = run_kv(e->tools->o),
+        .stop = stream_interrupt(),
     };
     if (!count_pages(e, &params, err))
         return false;
@@ -128,7 +137,7 @@ struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct er
     e->n_slots = e->n_parallel + KEPT;
     e->n_vocab = model_info(tools->loaded->model)->vocab_size;
     e->finished_end = &e->finished;
-    const size_t n_rows = (size_t)(PROMPT_ROWS + e->n_parallel);
+    const size_t n_rows = (size_t)most_rows(e);
     e->slots = calloc((size_t)e->n_slots, sizeof *e->slots);
     e->rows = calloc(n_rows, sizeof *e->rows);
     e->wanted = calloc(n_rows, sizeof *e->wanted);
@@ -360,7 +369,6 @@ static struct slot *choose_prompt(const struct batch_engine *e, bool shortest)
 
 static void plan(struct batch_engine *e)
 {
-    size_t left = PROMPT_ROWS;
     e->n_rows = e->n_wanted = 0;
     for (int i = 0; i < e->n_slots; i++) {
         struct slot *s = &e->slots[i];
@@ -371,6 +379,7 @@ static void plan(struct batch_engine *e)
             add_row(e, s, r->ids.id[r->ids.n - 1], true, s->n_ids + r->ids.n);
         }
     }
+    size_t left = (size_t)(most_rows(e) - e->n_rows);
     struct slot *s = choose_prompt(e, false);
     if (s != NULL)
         left -= add_prompt(e, s, left / 2);

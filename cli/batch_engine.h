@@ -38,7 +38,9 @@ bool batch_engine_is_idle(const struct batch_engine *e);
  * memory ran out. */
 bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct err *err);
 
-/* One pass through the weights, and what follows from it. False where memory ran out. */
+/* One pass through the weights, and what follows from it. False where memory ran out, or
+ * (ERR_INTERRUPTED) where a signal came in its midst: the lines at work are lost then, those that
+ * are finished are not, and no other step can follow. */
 bool batch_engine_step(struct batch_engine *e, struct err *err);
 
 /* One that has its answer, in the order in which they got it; the caller owns it. NULL: none. */

@@ -188,6 +188,15 @@ static void tell_progress(struct job *j)
                         c->n_prompt + c->n_answer);
 }
 
+static bool answer_finished(struct job *j, struct err *e)
+{
+    for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;) {
+        if (!answer(j, work, e))
+            return false;
+    }
+    return true;
+}
+
 static bool run_lines(struct job *j, struct err *e)
 {
     for (;;) {
@@ -195,12 +204,11 @@ static bool run_lines(struct job *j, struct err *e)
             return false;
         if (stream_interrupted() || (j->at_end && batch_engine_is_idle(j->engine)))
             return true;
-        if (!batch_engine_step(j->engine, e))
+        const bool whole = batch_engine_step(j->engine, e);
+        if ((!whole && e->code != ERR_INTERRUPTED) || !answer_finished(j, e))
             return false;
-        for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;) {
-            if (!answer(j, work, e))
-                return false;
-        }
+        if (!whole)
+            return true;
         tell_progress(j);
     }
 }

@@ -84,6 +84,29 @@ if env --default-signal=INT true 2>/dev/null; then
         sort "$tmp/answers" >"$tmp/sorted_out"
         same "SIG$signal, and the same in the end" "$tmp/scalar" "$tmp/sorted_out"
     done
+
+    # In the midst of a pass, which takes the definition's kernels a second: a line's answer, then a signal, then no other.
+    awk 'BEGIN {
+        for (l = 0; l < 3; l++) {
+            ids = 300 + l
+            for (i = 1; i < (l ? 250 : 1); i++) ids = ids "," (300 + (l * 251 + i * 7) % 997)
+            printf "{\"prompt\":[%s],\"max_tokens\":1,\"temperature\":0}\n", ids
+        }
+    }' >"$tmp/long"
+    rm -f "$tmp/answers"
+    env --default-signal=INT "$TGEN" batch -q -t 1 --parallel 1 --cpu scalar -o "$tmp/answers" "$tmp/long" </dev/null 2>"$tmp/err" &
+    program=$!
+    while kill -0 $program 2>/dev/null && [ ! -s "$tmp/answers" ]; do sleep 0.02; done
+    kill -s TERM $program
+    wait $program
+    code=$?
+    if [ $code -eq 130 ] && [ "$(wc -l <"$tmp/answers")" -eq 1 ]; then
+        ok "SIGTERM ends a pass between two layers"
+    else
+        fail "SIGTERM ends a pass between two layers" "exit $code, $(wc -l <"$tmp/answers") answers"
+    fi
+    run batch -q -t 1 --cpu scalar -o "$tmp/answers" "$tmp/long"
+    if [ "$(wc -l <"$tmp/answers")" -eq 3 ]; then ok "and the job goes on"; else fail "and the job goes on" "$(peek "$tmp/answers")"; fi
 else
     skip "SIGTERM and SIGINT" "this env(1) cannot reset signals"
 fi

@@ -1,9 +1,10 @@
 /*
  * What quantised weights cost: how far the logits of the golden miniatures move, and the perplexity
- * of a text. Only the weights differ: activations and sums stay in f32.
+ * of a text, with the divergence from what the stored model guesses. Only the weights differ: activations and sums stay in f32.
  *
  *     bench_quality golden DIR...      checkpoints with an expected.json, as tests/golden has them
- *     bench_quality text MODEL FILE    the texts of FILE stand between lines <|endoftext|>
+ *     bench_quality text MODEL FILE [DIR...]   the texts of FILE stand between lines
+ *         <|endoftext|>; DIRs are other forms of MODEL, as tgen quantize writes them
  */
 #include <dirent.h>
 #include <math.h>
@@ -16,7 +17,7 @@
 #include "models/session.h"
 #include "tokenizer/tokenizer.h"
 
-enum { N_FORMS = 3, MAX_IDS = 512, MAX_DIRS = 1024 };
+enum { N_FORMS = 3, MAX_IDS = 512, MAX_DIRS = 1024, MAX_OTHERS = 13 };
 
 static const char *const forms[N_FORMS] = {"stored", "q8", "q4"};
 
@@ -160,20 +161,34 @@ static void run_golden(struct compute *c, char **dirs, int n)
 
 /* ---- a text ---- */
 
-/* -ln of the probability of ids[1..n), summed. */
-static double loss_of(struct opened *o, const int32_t *ids, int n)
+/* Sums over all tokens that a model had to guess. */
+struct losses {
+    double loss;       /* -ln of what it gave the right one */
+    double divergence; /* Kullback and Leibler 1951, of its guesses from those of the stored model */
+    size_t n;
+};
+
+/* ln of the sum of exp(row). */
+static double log_sum(const float *row, size_t n)
 {
-    const float *row = score(o, ids, n);
-    double loss = 0;
-    for (int i = 1; i < n; i++, row += o->n_vocab) {
-        double highest = -INFINITY, sum = 0;
-        for (size_t v = 0; v < o->n_vocab; v++)
-            highest = fmax(highest, (double)row[v]);
-        for (size_t v = 0; v < o->n_vocab; v++)
-            sum += exp((double)row[v] - highest);
-        loss -= (double)row[ids[i]] - highest - log(sum);
+    double highest = -INFINITY, sum = 0;
+    for (size_t v = 0; v < n; v++)
+        highest = fmax(highest, (double)row[v]);
+    for (size_t v = 0; v < n; v++)
+        sum += exp((double)row[v] - highest);
+    return highest + log(sum);
+}
+
+/* One row of logits, and those of the stored model, before the token id. */
+static void add_loss(struct losses *l, const float *row, const float *stored, size_t n, int32_t id)
+{
+    const double total = log_sum(row, n), stored_total = log_sum(stored, n);
+    l->loss += total - (double)row[id];
+    for (size_t v = 0; v < n; v++) {
+        const double p = (double)stored[v] - stored_total;
+        l->divergence += exp(p) * (p - ((double)row[v] - total));
     }
-    return loss;
+    l->n++;
 }
 
 /* The ids of each text, one list behind the other; a text begins where *starts says. */
@@ -205,23 +220,36 @@ static void encode(const char *dir, const char *path, struct ids *all, struct id
     file_unmap(text);
 }
 
-static void run_text(struct compute *c, const char *dir, const char *path)
+/* The forms of dir, then the other directories, all of the same vocabulary. */
+static void run_text(struct compute *c, const char *dir, const char *path, char **others,
+                     int n_others)
 {
     struct ids all = {0}, starts = {0};
+    struct opened models[N_FORMS + MAX_OTHERS];
+    struct losses losses[N_FORMS + MAX_OTHERS] = {{0}};
+    const int n_models = N_FORMS + n_others;
     encode(dir, path, &all, &starts);
-    for (int form = 0; form < N_FORMS; form++) {
-        struct opened o = open_model(dir, c, (enum model_weights)form);
-        double loss = 0;
-        size_t n_scored = 0;
-        for (size_t i = 0; i + 1 < starts.n; i++) {
-            const int n = starts.id[i + 1] - starts.id[i];
-            const int fitting = n < MAX_IDS ? n : MAX_IDS;
-            loss += fitting > 1 ? loss_of(&o, all.id + starts.id[i], fitting) : 0;
-            n_scored += fitting > 1 ? (size_t)fitting - 1 : 0;
+    for (int m = 0; m < n_models; m++)
+        models[m] = m < N_FORMS ? open_model(dir, c, (enum model_weights)m)
+                                : open_model(others[m - N_FORMS], c, MODEL_STORED);
+    const size_t n_vocab = models[0].n_vocab;
+    for (size_t i = 0; i + 1 < starts.n; i++) {
+        const int32_t *const ids = all.id + starts.id[i];
+        const int n = starts.id[i + 1] - starts.id[i], fitting = n < MAX_IDS ? n : MAX_IDS;
+        const float *const stored = score(&models[0], ids, fitting);
+        for (int m = 0; m < n_models; m++) {
+            const float *const row = m ? score(&models[m], ids, fitting) : stored;
+            for (size_t k = 1; k < (size_t)fitting; k++)
+                add_loss(&losses[m], row + (k - 1) * n_vocab, stored + (k - 1) * n_vocab, n_vocab,
+                         ids[k]);
         }
-        printf("%-6s perplexity %.4f over %zu tokens\n", forms[form], exp(loss / (double)n_scored),
-               n_scored);
-        close_model(&o);
+    }
+    for (int m = 0; m < n_models; m++) {
+        const double n = (double)losses[m].n;
+        printf("%-6s perplexity %.4f, divergence %.4f over %.0f tokens\n",
+               m < N_FORMS ? forms[m] : others[m - N_FORMS], exp(losses[m].loss / n),
+               losses[m].divergence / n, n);
+        close_model(&models[m]);
     }
     ids_free(&all);
     ids_free(&starts);
@@ -234,10 +262,10 @@ int main(int argc, char **argv)
     must(c, &e);
     if (argc >= 3 && strcmp(argv[1], "golden") == 0)
         run_golden(c, argv + 2, argc - 2);
-    else if (argc == 4 && strcmp(argv[1], "text") == 0)
-        run_text(c, argv[2], argv[3]);
+    else if (argc >= 4 && argc - 4 <= MAX_OTHERS && strcmp(argv[1], "text") == 0)
+        run_text(c, argv[2], argv[3], argv + 4, argc - 4);
     else
-        fprintf(stderr, "usage: bench_quality golden DIR... | text MODEL FILE\n");
+        fprintf(stderr, "usage: bench_quality golden DIR... | text MODEL FILE [DIR...]\n");
     compute_close(c);
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "cli/load.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+#include "models/calibrate.h"
 #include "models/export.h"
 
 static bool check_options(const struct options *o, struct err *e)
@@ -18,12 +19,29 @@ static bool check_options(const struct options *o, struct err *e)
     return true;
 }
 
+/* Lets the model write the texts that say which errors matter. NULL with an error. */
+static struct calibrate *calibrate(const struct options *o, const struct loaded *l, struct err *e)
+{
+    size_t done = 0, total = 1;
+    struct terminal_progress progress = terminal_progress_begin(o->quiet, false, "calibration:");
+    struct calibrate *x = calibrate_begin(l->model, l->compute, stream_interrupt(), e);
+    while (x && done < total) {
+        if (calibrate_step(x, &done, &total, e)) {
+            terminal_progress(&progress, done, total);
+        } else {
+            calibrate_free(x);
+            x = NULL;
+        }
+    }
+    terminal_progress_end(&progress);
+    return x;
+}
+
 static bool work(const struct options *o, struct export *x, struct compute *c, struct err *e)
 {
     size_t done = 0, total = 1;
     bool ok = true;
     struct terminal_progress progress = terminal_progress_begin(o->quiet, false, "MiB");
-    stream_watch_interrupt();
     while (ok && done < total) {
         ok = export_step(x, c, &done, &total, e);
         terminal_progress(&progress, done >> 20, total >> 20);
@@ -71,13 +89,23 @@ bool command_quantize(const struct options *o, struct err *e)
 {
     struct loaded l = {.checkpoint = NULL};
     struct export *x = NULL;
+    struct calibrate *texts = NULL;
     bool ok = check_options(o, e) && load_checkpoint(&l, o, e) && load_stored_model(&l, o, e);
     if (ok)
         x = export_begin(l.model, l.compute, (enum model_weights)o->weights, o->output, e);
-    ok = x != NULL && work(o, x, l.compute, e) && print_result(o, export_result(x), e);
+    ok = x != NULL;
+    stream_watch_interrupt();
+    if (ok && o->weights == MODEL_Q4) {
+        texts = calibrate(o, &l, e);
+        ok = texts != NULL;
+    }
+    if (texts)
+        export_calibrate(x, calibrate_finish(texts));
+    ok = ok && work(o, x, l.compute, e) && print_result(o, export_result(x), e);
     if (ok)
         tell_others(o, export_result(x));
     export_free(x);
+    calibrate_free(texts);
     load_free(&l);
     return ok;
 }

@@ -6,6 +6,10 @@
  * has been rounded to the BF16 that is stored; with four bits errors weigh as much as the caller
  * says of their columns. Rows are independent of each other, and the kernels behind this are EXACT:
  * the bits depend neither on threads nor on the machine.
+ *
+ * Who knows what a matrix is applied to can have more, with four bits: columns that come later make
+ * good what rounding has done to earlier ones (Frantar et al. 2022, "GPTQ"), within blocks of
+ * columns, so that the work grows with the matrix and not with its square.
  */
 #ifndef CORE_QUANTIZE_H
 #define CORE_QUANTIZE_H
@@ -29,6 +33,10 @@ struct quantize_source {
     bool transposed; /* each is [n_in, n_out], as GPT-2 has it, and not [n_out, n_in] */
     const float
         *importance; /* [n_in]: the mean square of what meets a column, or NULL: all alike */
+
+    /* The factors of all blocks of columns, one behind the other, as quantize_factor makes them
+     * from sums over what meets the columns; or NULL. Not for transposed ones. */
+    const float *factors;
 };
 
 /* What becomes of them: tensors whose shape and size are known and whose data the caller provides.
@@ -46,6 +54,15 @@ struct quantized {
  */
 bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
                    struct quantized *to);
+
+/* Columns of a block, for factors: all but the last have as many. A multiple of 64 below n_in, or
+ * n_in. */
+size_t quantize_block(size_t n_in);
+
+/* Sums h(i, j) of x[i] * x[j], [n, n] with rows `stride` floats apart, of which the upper triangle
+ * is read, become v(i, j), upper triangular, with h + damping = v v^T. The damping, a hundredth of
+ * the mean of h(i, i), keeps what few rows do not tell apart from mattering. */
+void quantize_factor(float *h, size_t n, size_t stride);
 
 /* Floats that quantize_rows works in. */
 size_t quantize_scratch(const struct quantize_source *from);

@@ -102,6 +102,7 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .sinks = weights->sinks};
     const size_t n = (size_t)p->n;
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
+    pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
     project(w, &weights->query, p, &rows, p->query);
     project(w, &weights->key, p, &rows, p->key);
     project(w, &weights->value, p, &rows, p->value);
@@ -116,6 +117,7 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
     attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
                 p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
     worker_sync(w);
+    pass_show(w, p, layer, MOMENTS_MIXED, p->mixed, n);
     rows = pass_rows(p, p->mixed, n, (size_t)weights->attention_out.n_in);
     linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
     worker_sync(w);

@@ -489,6 +489,14 @@ struct export *export_begin(struct model *m, const struct compute *c, enum model
     return NULL;
 }
 
+void export_calibrate(struct export *x, const struct moments *moments)
+{
+    for (size_t i = 0; i < x->plan.n; i++) {
+        struct quantize_matrix *const matrix = &x->plan.matrices[i];
+        matrix->from.factors = moments_factors(moments, matrix->role, matrix->layer);
+    }
+}
+
 const struct export_result *export_result(const struct export *x)
 {
     return &x->result;

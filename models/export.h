@@ -5,12 +5,15 @@
  * matrices in one tensor of all experts stay as they are stored, and a model of transposed ones
  * (GPT-2) is refused.
  *
+ * With what a calibration has gathered (calibrate.h), matrices in 4 bits lose about half as much.
+ *
  * The directory appears under its name when it is whole: all is written beside it and renamed.
  */
 #ifndef MODELS_EXPORT_H
 #define MODELS_EXPORT_H
 
 #include "models/model.h"
+#include "models/moments.h"
 
 struct export;
 
@@ -18,6 +21,10 @@ struct export;
  * for a model that has no such form. The model must be as stored, and outlive the export. */
 struct export *export_begin(struct model *m, const struct compute *c, enum model_weights weights,
                             const char *out, struct err *e);
+
+/* Before the first step: matrices are rounded by the factors that there are for them, which must
+ * outlive the export. */
+void export_calibrate(struct export *x, const struct moments *moments);
 
 /* A part of the work: *done of *total bytes to write. False where it failed. */
 bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e);

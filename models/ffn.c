@@ -45,6 +45,7 @@ void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in,
     const size_t size = (size_t)p->spec->intermediate_size;
     struct operand rows = pass_rows(p, in, n, hidden);
     size_t begin, end;
+    pass_show(w, p, layer, MOMENTS_FFN, in, n);
     linear_share(w, (int)size, &begin, &end);
     if (p->spec->ffn == FFN_GATED) {
         expand_gated(w, p, layer, &rows, begin, end);
@@ -54,6 +55,7 @@ void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in,
             ffn_activate(w, p, layer, NULL, p->up + i * size + begin, end - begin);
     }
     worker_sync(w);
+    pass_show(w, p, layer, MOMENTS_ACTIVATED, p->up, n);
     rows = pass_rows(p, p->up, n, size);
     linear_apply(w, &weights->down, &rows, out, hidden, store);
     worker_sync(w);

@@ -168,6 +168,7 @@ static void head(struct worker *w, const struct pass *p)
         worker_sync(w);
         rows = p->embedded;
     }
+    pass_show(w, p, 0, MOMENTS_HEAD, rows, n_rows);
     struct operand last = pass_rows(p, rows, n_rows, width);
     linear_apply(w, &weights->head, &last, p->logits, (size_t)p->spec->vocab_size, LINEAR_SET);
     bend_logits(w, p);

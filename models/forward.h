@@ -12,6 +12,7 @@
 #include "core/attend.h"
 #include "core/compute.h"
 #include "core/kv.h"
+#include "models/moments.h"
 #include "models/spec.h"
 #include "models/weights.h"
 
@@ -75,6 +76,8 @@ struct pass {
     float *rope_cos[SPEC_MAX_ROPES];           /* each [n, n_dims / 2] */
     float *rope_sin[SPEC_MAX_ROPES];           /* the same */
 
+    struct moments *moments; /* NULL, or what gathers what products read */
+
     const volatile sig_atomic_t *stop; /* as session_params.stop */
     atomic_int n_layers;               /* that this pass goes through: all, unless it is stopped */
 
@@ -87,6 +90,15 @@ struct pass {
 static inline struct operand pass_rows(const struct pass *p, const float *x, size_t n, size_t n_k)
 {
     return operand_rows(x, n_k, n, n_k, &p->room);
+}
+
+/* Shows the rows that matrices of a layer are about to be applied to, [n, the matrices' n_in]. All
+ * workers come here, and the rows stay until they have synced. */
+static inline void pass_show(const struct worker *w, const struct pass *p, int layer,
+                             enum moments_input input, const float *x, size_t n)
+{
+    if (p->moments)
+        moments_add(w, p->moments, layer, input, x, n);
 }
 
 /* The whole trip; `pass` is a struct pass *. A task for compute_run. */

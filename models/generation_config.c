@@ -69,12 +69,16 @@ static bool read_eos(const struct json *j, const char *file, struct arena *arena
 bool generation_config_read(const struct json *generation, const struct json *config,
                             struct arena *arena, struct generation_config *out, struct err *e)
 {
-    *out = (struct generation_config){0};
+    *out = (struct generation_config){.bos = -1};
     if (generation && json_type(generation) != JSON_OBJECT)
         return err_set(e, ERR_LOAD, "generation_config.json: an object was expected, not %s",
                        json_type_name(json_type(generation)));
     if (generation && !read_sampling(generation, &out->defaults, e))
         return false;
+    int64_t bos;
+    if (json_integer(json_get(generation, "bos_token_id"), 0, INT32_MAX, &bos) ||
+        json_integer(json_get(config, "bos_token_id"), 0, INT32_MAX, &bos))
+        out->bos = (int32_t)bos;
     const struct json *eos = json_get(generation, "eos_token_id");
     if (is_set(eos))
         return read_eos(eos, "generation_config.json", arena, out, e);

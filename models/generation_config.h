@@ -11,6 +11,7 @@ struct generation_config {
     struct model_defaults defaults;
     int32_t *eos; /* from the arena */
     int n_eos;
+    int32_t bos; /* what texts begin with; -1 where no file says */
 };
 
 /* generation may be NULL (no such file); its eos_token_id comes before config's. ERR_LOAD for

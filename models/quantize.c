@@ -191,8 +191,10 @@ static bool add_matrix(const struct walk *walk, const struct tensor *tensor, con
                        struct err *e)
 {
     struct quantize_matrix *const matrix = &plan->matrices[plan->n];
-    *matrix = (struct quantize_matrix){
-        .role = walk->found_role, .tensor = tensor, .from = source_of(tensor, l)};
+    *matrix = (struct quantize_matrix){.role = walk->found_role,
+                                       .layer = walk->found_layer,
+                                       .tensor = tensor,
+                                       .from = source_of(tensor, l)};
     if (!find_importance(walk->m, walk->found_role, walk->found_layer, l->n_in, arena,
                          &matrix->from.importance, e))
         return false;

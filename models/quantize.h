@@ -18,6 +18,7 @@
 
 struct quantize_matrix {
     enum role role; /* the first of those whose outputs it holds */
+    int layer;      /* where that lies */
     const struct tensor *tensor;
     struct quantize_source from;
     struct quantized to; /* without data, until somebody provides it */

@@ -380,6 +380,7 @@ static void fill_pass(struct session *s)
     s->pass.spec = &s->model->spec;
     s->pass.weights = &s->model->weights;
     s->pass.kv = s->kv;
+    s->pass.moments = s->params.moments;
     s->pass.ids = s->ids;
     s->pass.positions = s->positions;
     s->pass.sequences = s->row_sequences;

@@ -18,6 +18,7 @@
 #include "core/err.h"
 #include "models/model.h"
 
+struct moments;
 struct session;
 
 enum precision {
@@ -43,6 +44,7 @@ struct session_params {
     int n_pages; /* of the pool that sequences share; 0: every sequence can fill its context */
     enum precision precision;
     enum session_kv kv;
+    struct moments *moments;           /* NULL, or what is shown all that products read */
     const volatile sig_atomic_t *stop; /* NULL, or what a signal handler sets: see session_prompt */
 };
 

@@ -1,6 +1,7 @@
 /*
  * What quantised weights cost: how far the logits of the golden miniatures move, and the perplexity
- * of a text, with the divergence from what the stored model guesses. Only the weights differ: activations and sums stay in f32.
+ * of a text, with the divergence from what the stored model guesses. Only the weights differ:
+ * activations and sums stay in f32.
  *
  *     bench_quality golden DIR...      checkpoints with an expected.json, as tests/golden has them
  *     bench_quality text MODEL FILE [DIR...]   the texts of FILE stand between lines
@@ -163,8 +164,9 @@ static void run_golden(struct compute *c, char **dirs, int n)
 
 /* Sums over all tokens that a model had to guess. */
 struct losses {
-    double loss;       /* -ln of what it gave the right one */
-    double divergence; /* Kullback and Leibler 1951, of its guesses from those of the stored model */
+    double loss; /* -ln of what it gave the right one */
+    double
+        divergence; /* Kullback and Leibler 1951, of its guesses from those of the stored model */
     size_t n;
 };
 

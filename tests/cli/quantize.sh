@@ -12,8 +12,21 @@ for form in q8 q4; do
     has "it says how many matrices" '36 matrices'
     succeeds "-w $form" score -w $form --logits "$tmp/loaded" "There was a king"
     succeeds "the directory of $form" score -m "$tmp/$form" --logits "$tmp/written" "There was a king"
-    if cmp -s "$tmp/loaded" "$tmp/written"; then ok "the same logits with $form"; else fail "the same logits with $form" "they differ"; fi
+    if [ $form = q4 ]; then
+        if cmp -s "$tmp/loaded" "$tmp/written"; then fail "q4 is calibrated" "the logits are those of -w q4"; else ok "q4 is calibrated"; fi
+    elif cmp -s "$tmp/loaded" "$tmp/written"; then
+        ok "the same logits with $form"
+    else
+        fail "the same logits with $form" "they differ"
+    fi
 done
+
+# How far the logits of a text are from those of the stored weights, in squares.
+for form in stored q4; do "$TGEN" score -w $form --logits "$tmp/$form.logits" "Once upon a time there was a king." </dev/null >/dev/null; done
+"$TGEN" score -m "$tmp/q4" --logits "$tmp/written" "Once upon a time there was a king." </dev/null >/dev/null
+for file in stored.logits q4.logits written; do od -An -v -tf4 -w4 "$tmp/$file" >"$tmp/$file.text"; done
+ratio=$(paste "$tmp/stored.logits.text" "$tmp/q4.logits.text" "$tmp/written.text" | awk '{ a += ($2 - $1) ^ 2; b += ($3 - $1) ^ 2 } END { print b / a }')
+if awk "BEGIN { exit !($ratio > 0 && $ratio < 0.8) }"; then ok "calibrating pays"; else fail "calibrating pays" "$ratio"; fi
 succeeds "--json" quantize --json -w q4 -o "$tmp/json"
 has "--json has the bits" '"bits_per_weight":4.25[,}]'
 if cmp -s "$tmp/q4/tokenizer.json" "$tales/tokenizer.json"; then ok "other files are copied"; else fail "other files are copied" "$(ls "$tmp/q4")"; fi
@@ -36,6 +49,32 @@ copy_model "$tmp/m"
 chmod 000 "$tmp/m/tokenizer_config.json"
 forbidden "a file that cannot be read" 3 quantize -m "$tmp/m" -w q4 -o "$tmp/x"
 nothing_left "nothing is left of failures"
+
+# Ctrl-C, in the midst of calibrating and of writing: neither a directory nor a part of one is left.
+if env --default-signal=INT true 2>/dev/null; then
+    for form in q4 q8; do
+        for delay in 0 0.05 0.2; do
+            env --default-signal=INT "$TGEN" quantize -t 1 --cpu scalar -w $form -o "$tmp/stopped" </dev/null >"$tmp/out" 2>"$tmp/err" &
+            pid=$!
+            until ls -d "$tmp"/stopped* >/dev/null 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+            sleep $delay
+            kill -INT $pid 2>/dev/null
+            wait $pid
+            code=$?
+            if [ $code -eq 0 ]; then
+                succeeds "what was whole before Ctrl-C opens ($form)" -m "$tmp/stopped" -n 1 "Once"
+            elif [ $code -eq 130 ] && [ ! -e "$tmp/stopped" ] && [ ! -s "$tmp/out" ]; then
+                ok "Ctrl-C leaves no directory ($form, after $delay s)"
+            else
+                fail "Ctrl-C leaves no directory ($form, after $delay s)" "exit $code: $(ls -d "$tmp"/stopped*)"
+            fi
+            rm -rf "$tmp/stopped"
+            nothing_left "Ctrl-C leaves nothing ($form, after $delay s)"
+        done
+    done
+else
+    skip "Ctrl-C" "this env(1) cannot reset signals"
+fi
 
 # A disk that is full: one of 2 MiB, where mounting is allowed.
 mkdir "$tmp/disk"

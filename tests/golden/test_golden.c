@@ -312,7 +312,7 @@ static void test_rewind(void **state)
 static const struct {
     enum model_weights weights;
     double dense, experts;
-} quantised_limits[] = {{MODEL_Q8, 0.15, 0.4}, {MODEL_Q4, 0.7, 0.9}};
+} quantised_limits[] = {{MODEL_Q8, 0.1, 0.4}, {MODEL_Q4, 0.7, 0.9}};
 
 /* The logits of a fresh model that is quantised, unless it is to be as stored, and run by
  * n_threads.

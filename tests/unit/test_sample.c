@@ -8,6 +8,7 @@
 #include "core/philox.h"
 #include "core/sample.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -361,6 +362,37 @@ static void numbers_that_are_none(void **state)
     struct sample_params best = plain;
     best.top_k = 1;
     assert_int_equal(drawn(&best, two), 1 << 1);
+}
+
+/* The first that no other exceeds, whatever stands beside it: NaNs and -inf are never drawn, and no
+ * score is above the largest finite one. */
+static void the_likeliest_of_many(void **state)
+{
+    (void)state;
+    enum { MOST = 70 };
+    static const float values[] = {-INFINITY, NAN, -3e38f, -1, 0, 1, 2, FLT_MAX, INFINITY};
+    struct sample_params greedy = plain;
+    greedy.temperature = 0.0f;
+    uint64_t at = 0;
+    for (int n = 1; n <= MOST; n++) {
+        struct sampler *s = make(&greedy, n, 0);
+        for (int turn = 0; turn < 40; turn++) {
+            float logits[MOST];
+            const double n_values = turn % 2 ? 7 : ARRAY_LEN(values); /* mostly without the top */
+            int best = 0;
+            float score = -INFINITY;
+            for (int i = 0; i < n; i++) {
+                logits[i] = values[(size_t)(philox_uniform(11, at++) * n_values)];
+                const float usable = fminf(logits[i], FLT_MAX);
+                if (!isnan(logits[i]) && usable > score) {
+                    score = usable;
+                    best = i;
+                }
+            }
+            assert_int_equal(sampler_next(s, logits, 0), best);
+        }
+        sampler_free(s);
+    }
 }
 
 static void the_logits_stay_as_they_are(void **state)
@@ -735,6 +767,7 @@ int main(void)
         cmocka_unit_test(ties_go_to_the_smaller_id),
         cmocka_unit_test(reaching_and_exceeding),
         cmocka_unit_test(numbers_that_are_none),
+        cmocka_unit_test(the_likeliest_of_many),
         cmocka_unit_test(the_logits_stay_as_they_are),
         cmocka_unit_test(one_word_vocabularies),
         cmocka_unit_test(agrees_with_the_plain_implementation),

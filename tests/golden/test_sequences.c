@@ -51,12 +51,16 @@ static struct session *open_session(const struct fixture *f, struct compute *c,
 }
 
 /* The text alone, in one piece, by one thread. */
-static void score_alone(const struct fixture *f, struct text *t, enum session_kv kv)
+static void score_alone(const struct fixture *f, struct text *t, enum session_kv kv,
+                        enum precision precision)
 {
     struct err e;
     struct compute *const c = compute_open(1, NULL, &e);
-    const struct session_params params = {
-        .n_context = f->n_context, .n_batch = t->n, .n_rows = t->n, .kv = kv};
+    const struct session_params params = {.n_context = f->n_context,
+                                          .n_batch = t->n,
+                                          .n_rows = t->n,
+                                          .kv = kv,
+                                          .precision = precision};
     struct session *const s = open_session(f, c, &params);
     const size_t n_bytes = (size_t)t->n * f->n_vocab * sizeof(float);
     const float *const logits = session_score(s, t->id, t->n, &e);
@@ -232,7 +236,7 @@ static void test_batch(void **state)
     static const enum session_kv kvs[] = {SESSION_KV_F32, SESSION_KV_F16, SESSION_KV_Q8};
     for (size_t i = 0; i < ARRAY_LEN(kvs); i++) {
         for (int t = 0; t < N_TEXTS; t++)
-            score_alone(&f, &f.texts[t], kvs[i]);
+            score_alone(&f, &f.texts[t], kvs[i], PRECISION_AUTO);
         check_batch(&f, 1 + (int)i, kvs[i]);
     }
     close_fixture(&f);
@@ -300,7 +304,7 @@ static void test_pool(void **state)
     close_fixture(&f);
 }
 
-/* ---- rounding of the cache ---- */
+/* ---- rounding of the cache, alone ---- */
 
 /* The largest difference of logits between two kinds of cache, as a part of the largest logit. */
 static double difference(const struct fixture *f, const struct text *a, const struct text *b)
@@ -317,10 +321,10 @@ static void test_rounding(void **state)
 {
     struct fixture f = open_fixture(*state);
     struct text rounded = f.texts[0];
-    score_alone(&f, &f.texts[0], SESSION_KV_F32);
-    score_alone(&f, &rounded, SESSION_KV_F16);
+    score_alone(&f, &f.texts[0], SESSION_KV_F32, PRECISION_F32);
+    score_alone(&f, &rounded, SESSION_KV_F16, PRECISION_F32);
     const double f16 = difference(&f, &f.texts[0], &rounded);
-    score_alone(&f, &rounded, SESSION_KV_Q8);
+    score_alone(&f, &rounded, SESSION_KV_Q8, PRECISION_F32);
     const double q8 = difference(&f, &f.texts[0], &rounded);
     if (getenv("TGEN_SHOW"))
         print_message("# %s: f16 %.1e, q8 %.1e\n", (const char *)*state, f16, q8);

@@ -10,6 +10,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #elif defined(__aarch64__)
 #include <sys/auxv.h>
 #endif
@@ -25,6 +27,7 @@ struct x86_features {
     unsigned ecx1; /* cpuid 1 */
     unsigned ebx7; /* cpuid 7.0 */
     unsigned ecx7;
+    unsigned edx7;
     unsigned eax71; /* cpuid 7.1 */
     unsigned state; /* XCR0: the registers that the operating system saves */
 };
@@ -41,6 +44,7 @@ static struct x86_features x86_detect(void)
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
         f.ebx7 = b;
         f.ecx7 = c;
+        f.edx7 = d;
         if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) /* a: the last subleaf */
             f.eax71 = a;
     }
@@ -80,9 +84,30 @@ static bool has_avx512bf16(void)
     return has_avx512vnni() && all_of(x86_detect().eax71, bit_AVX512BF16);
 }
 
+/* Linux lends the registers of tiles to a process that asks for them (arch_prctl, "Dynamic XSTATE
+ * features", since 5.16): its threads save them from then on. */
+static bool tiles_granted(void)
+{
+#if defined(SYS_arch_prctl)
+    enum { REQ_XCOMP_PERM = 0x1023, XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
+
+static bool has_amx(void)
+{
+    const unsigned tile_config_and_data = 0x60000,
+                   amx_bf16_tile_int8 = 1u << 22 | 1u << 24 | 1u << 25;
+    const struct x86_features f = x86_detect();
+    return has_avx512bf16() && all_of(f.state, tile_config_and_data) &&
+           all_of(f.edx7, amx_bf16_tile_int8) && tiles_granted();
+}
+
 /* AMD's dots of bf16 are twice as fast as f32 FMA, or as fast. Intel's are half as fast (78 beside
- * 156 GFLOP/s on a core of Sapphire Rapids, which has AMX for them): there the level below, which
- * widens bf16 to f32, is the better one. */
+ * 156 GFLOP/s on a core of Sapphire Rapids): there the level below, which widens bf16 to f32, is
+ * the better one, or the one above. */
 static bool is_amd(void)
 {
     unsigned a, b, c, d;
@@ -117,6 +142,7 @@ static const struct rung {
     {"avx512", has_avx512, always, kernels_avx512_fill},
     {"avx512vnni", has_avx512vnni, always, kernels_avx512vnni_fill},
     {"avx512bf16", has_avx512bf16, is_amd, kernels_avx512bf16_fill},
+    {"amx", has_amx, always, kernels_amx_fill},
 #elif defined(__aarch64__)
     {"neon", has_neon, always, kernels_neon_fill},
     {"neondot", has_neondot, always, kernels_neondot_fill},
@@ -128,7 +154,7 @@ enum { N_RUNGS = sizeof rungs / sizeof *rungs };
 const char *const kernels_levels[] = {
     "scalar",
 #if defined(__x86_64__)
-    "avx2",   "avx512", "avx512vnni", "avx512bf16",
+    "avx2",   "avx512", "avx512vnni", "avx512bf16", "amx",
 #elif defined(__aarch64__)
     "neon",
     "neondot",

@@ -70,16 +70,19 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
                        &a, y0);
         if (a.n_x && a.n_w) {
             const size_t i = random_below(a.n_x), r = random_below(a.n_w);
-            struct linear_args one = b;
-            one.n_x = 1;
-            one.n_w = 1 + random_below(a.n_w - r);
-            one.x = x + i * stride;
-            one.w = w + r * (slot->cols ? 1 : a.w_stride) * sizeof(uint16_t);
-            one.bias = a.bias ? a.bias + r : NULL;
-            one.y = area_floats(4, one.n_w);
-            memcpy(one.y, y0 + i * a.y_stride + r, one.n_w * sizeof *y);
-            f(&one);
-            expect_same(one.y, y + i * a.y_stride + r, one.n_w, "rows cut differently");
+            struct linear_args some = b;
+            some.n_x = random_below(2) ? 1 : 1 + random_below(a.n_x - i);
+            some.n_w = some.y_stride = 1 + random_below(a.n_w - r);
+            some.x = x + i * stride;
+            some.w = w + r * (slot->cols ? 1 : a.w_stride) * sizeof(uint16_t);
+            some.bias = a.bias ? a.bias + r : NULL;
+            some.y = area_floats(4, some.n_x * some.n_w);
+            for (size_t j = 0; j < some.n_x; j++)
+                memcpy(some.y + j * some.n_w, y0 + (i + j) * a.y_stride + r, some.n_w * sizeof *y);
+            f(&some);
+            for (size_t j = 0; j < some.n_x; j++)
+                expect_same(some.y + j * some.n_w, y + (i + j) * a.y_stride + r, some.n_w,
+                            "rows cut differently");
         }
         areas_check();
         free(x_f32);

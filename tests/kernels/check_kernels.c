@@ -295,6 +295,9 @@ static struct linear_args linear_random_shape(bool cols)
         a.n_x = (a.n_x + 1) / 2;
         a.n_w = (a.n_w + 1) / 2;
     }
+    if (random_below(16) == 0) /* more rows of x than a kernel takes at a time */
+        a = (struct linear_args){
+            .n_x = 500 + random_below(60), .n_w = random_below(20), .n_k = 1 + random_below(36)};
     a.x_stride = a.n_k + random_below(4);
     a.y_stride = a.n_w + random_below(4);
     a.w_stride = (cols ? a.n_w : a.n_k) + random_below(4);

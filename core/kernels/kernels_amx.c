@@ -1,0 +1,582 @@
+/*
+ * The rung for x86 with AMX tiles of bf16 and int8: Intel since Sapphire Rapids. A tile is 16 rows
+ * of 64 bytes; one instruction adds the products of 16 rows of 32 bf16 with 16 others to 16 x 16
+ * f32 (Intel SDM volume 2, TDPBF16PS): for each of them, even and odd elements are two chains of
+ * FMAs that begin at 0, whose sum is added; subnormal numbers are zero.
+ *
+ * So the order of a sum is how k is cut into instructions: always by 32 from 0. What is the left
+ * side, how many rows a tile has and which loop it stands in is free. Tiles belong to a thread:
+ * each call configures them and gives them back.
+ */
+#include "core/kernels/rungs.h"
+#include "core/kernels/vectors_avx512.h"
+#include "core/kernels/weights.inc"
+
+enum {
+    T_ROWS = 16,
+    T_BYTES = 64, /* of a row */
+    T_K = 32,     /* bf16 of a row */
+};
+
+/*
+ * Many rows of x: BF_K values of BF_R rows of weights are packed in L1, rows of x come from L2, and
+ * the sums of BF_STRIP rows of weights wait for the next values. Few: FEW_X elements of x are
+ * packed, FEW_SUMS sums wait.
+ */
+enum {
+    BF_FEW = T_ROWS,
+    BF_R = 2 * T_ROWS,
+    BF_K = 1024,
+    BF_X_MAX = 512,
+    BF_STRIP = 4,
+    FEW_X = 32768,
+    FEW_SUMS = 8192,
+};
+
+/* The 64 bytes of LDTILECFG. */
+struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+};
+
+/* Tile loads are unknown to compilers as reads of memory. */
+INLINE void memory_is_written(void)
+{
+    __asm__ volatile("" ::: "memory");
+}
+
+/* Tiles first to last: their rows and the bytes of a row. */
+INLINE void tiles_shape(struct tile_config *c, size_t first, size_t last, size_t rows, size_t bytes)
+{
+    c->palette = 1;
+    for (size_t i = first; i <= last; i++) {
+        c->rows[i] = (uint8_t)rows;
+        c->row_bytes[i] = (uint16_t)bytes;
+    }
+}
+
+INLINE void tiles_open(const struct tile_config *c)
+{
+    memory_is_written();
+    _tile_loadconfig(c);
+}
+
+/* y[i, r + lane] from finished sums, for the lanes of the mask. */
+INLINE void bf_finish(const struct linear_args *a, size_t i, size_t r, vf sum, __mmask16 lanes)
+{
+    float *const y = a->y + i * a->y_stride + r;
+    const vf bias = a->bias ? _mm512_maskz_loadu_ps(lanes, a->bias + r) : v_set(0);
+    const vf old = a->add ? _mm512_maskz_loadu_ps(lanes, y) : v_set(0);
+    _mm512_mask_storeu_ps(y, lanes, old + v_set(a->scale) * (sum + bias));
+}
+
+INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
+{
+    return (const uint16_t *)a->x + i * a->x_stride;
+}
+
+INLINE const uint16_t *bf_w(const struct linear_args *a, size_t row)
+{
+    return (const uint16_t *)a->w + row * a->w_stride;
+}
+
+/* n values of each of n_rows rows of weights -> whole rows of a tile. */
+INLINE void bf_tail(uint16_t *out, const uint16_t *w, size_t stride, size_t n_rows, size_t n)
+{
+    memset(out, 0, T_ROWS * T_BYTES);
+    for (size_t r = 0; r < n_rows; r++)
+        memcpy(out + r * T_K, w + r * stride, n * sizeof *w);
+}
+
+/* ---- few rows of x by rows of weights, which are the left side as they lie ---- */
+
+/* n values of each row of x, pair beside pair: [n / 2][n_x], zero up to a whole tile. */
+static void few_pack(uint16_t *pairs, const struct linear_args *a, size_t k, size_t n)
+{
+    const size_t n_padded = (n + T_K - 1) / T_K * T_K;
+    for (size_t i = 0; i < a->n_x; i++) {
+        const uint16_t *const x = bf_x(a, i) + k;
+        for (size_t j = 0; j < n_padded; j += 2)
+            memcpy(pairs + j * a->n_x + 2 * i, x + j, 2 * sizeof *x);
+    }
+}
+
+/* n_rows rows of weights, `step` rows apart, whose sums [n_rows * step][n_x] += n values of k. */
+struct few_tile {
+    float *sums;
+    const uint16_t *w;
+    size_t n_rows, step, n;
+    bool is_first;
+};
+
+INLINE void few_multiply(const struct linear_args *a, const uint16_t *pairs, struct few_tile t)
+{
+    const size_t stride = t.step * a->w_stride * sizeof *t.w, x_stride = a->n_x * 2 * sizeof *pairs;
+    size_t k = 0;
+    if (t.is_first)
+        _tile_zero(0);
+    else
+        _tile_loadd(0, t.sums, t.step * x_stride);
+    for (; k + T_K <= t.n; k += T_K) {
+        _tile_loadd(1, t.w + k, stride);
+        _tile_loadd(2, pairs + k * a->n_x, x_stride);
+        _tile_dpbf16ps(0, 1, 2);
+    }
+    if (k < t.n) {
+        uint16_t tail[T_ROWS * T_K];
+        bf_tail(tail, t.w + k, t.step * a->w_stride, t.n_rows, t.n - k);
+        memory_is_written();
+        _tile_loadd(1, tail, T_BYTES);
+        _tile_loadd(2, pairs + k * a->n_x, x_stride);
+        _tile_dpbf16ps(0, 1, 2);
+    }
+    _tile_stored(0, t.sums, t.step * x_stride);
+}
+
+/*
+ * n_w rows of weights, in tiles of n_rows. As in rows_few of kernels.inc, each row of a tile is a
+ * stream from front to back: processors foresee few streams in a page, and rows may be short.
+ */
+static void few_part(const struct linear_args *a, float *sums, const uint16_t *w,
+                     const uint16_t *pairs, size_t n_w, size_t n_rows, size_t n, bool is_first)
+{
+    struct few_tile t = {.n_rows = n_rows, .n = n, .is_first = is_first, .step = n_w / n_rows};
+    for (size_t r = 0; r < t.step; r++) {
+        t.sums = sums + r * a->n_x;
+        t.w = w + r * a->w_stride;
+        few_multiply(a, pairs, t);
+    }
+    const size_t n_done = t.step * n_rows;
+    if (n_done == n_w)
+        return;
+    t.step = 1; /* the last, of which some have been there before */
+    t.sums = sums + n_done * a->n_x;
+    t.w = w + n_w * a->w_stride - n_rows * a->w_stride;
+    few_multiply(a, pairs, t);
+}
+
+INLINE void few_finish(const struct linear_args *a, const float *sums, size_t r, size_t n_rows)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i places = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)a->n_x));
+    const __mmask16 lanes = first_lanes(n_rows);
+    for (size_t i = 0; i < a->n_x; i++) {
+        const vf sum =
+            a->n_x == 1 ? _mm512_maskz_loadu_ps(lanes, sums)
+                        : _mm512_mask_i32gather_ps(v_set(0), lanes, places, sums + i, sizeof *sums);
+        bf_finish(a, i, r, sum, lanes);
+    }
+}
+
+/* Rows [r0, end) of weights. packed: where x is packed; it stays there if it is all of x. */
+static void few_strip(const struct linear_args *a, uint16_t *packed, size_t r0, size_t end,
+                      size_t n_rows)
+{
+    float sums[FEW_SUMS + T_ROWS * T_ROWS] __attribute__((aligned(64)));
+    const size_t n_x = a->n_x, n_w = end - r0, n_done = n_w / n_rows * n_rows;
+    const size_t span = n_x == 1 ? a->n_k + 1 : FEW_X / n_x / T_K * T_K;
+    size_t k = 0;
+    do {
+        const size_t n = at_most(a->n_k - k, span);
+        if (n_x > 1 && (r0 == 0 || span < a->n_k))
+            few_pack(packed, a, k, n);
+        memory_is_written();
+        few_part(a, sums, bf_w(a, r0) + k, n_x > 1 ? packed : bf_x(a, 0), n_w, n_rows, n, k == 0);
+        k += span;
+    } while (k < a->n_k);
+    for (size_t r = 0; r < n_done; r += n_rows)
+        few_finish(a, sums + r * n_x, r0 + r, n_rows);
+    if (n_done < n_w)
+        few_finish(a, sums + (n_done + n_rows - (n_w - n_done)) * n_x, r0 + n_done, n_w - n_done);
+}
+
+static void rows_few(const struct linear_args *a)
+{
+    uint16_t packed[FEW_X] __attribute__((aligned(64)));
+    const size_t n_rows = at_most(a->n_w, T_ROWS), n_x = a->n_x;
+    const size_t strip = FEW_SUMS / n_x / T_ROWS * T_ROWS;
+    struct tile_config config = {0};
+    tiles_shape(&config, 0, 0, n_rows, 4 * n_x);
+    tiles_shape(&config, 1, 1, n_rows, T_BYTES);
+    tiles_shape(&config, 2, 2, T_ROWS, 4 * n_x);
+    tiles_open(&config);
+    for (size_t r = 0; r < a->n_w; r += strip)
+        few_strip(a, packed, r, at_most(a->n_w, r + strip), n_rows);
+    _tile_release();
+}
+
+/* ---- many rows of x, which are the left side; weights are packed ---- */
+
+/* The first of the T_ROWS rows that a tile takes for those from r on: the last tile has rows of the
+ * one before. */
+INLINE size_t tile_row(const struct linear_args *a, size_t r)
+{
+    return at_most(r, a->n_w - T_ROWS);
+}
+
+/* Values of BF_R rows of weights as the right side: [BF_K / T_K][2][T_ROWS pairs][T_ROWS rows]. */
+typedef uint16_t bf_block[BF_K / T_K][2][T_ROWS][2 * T_ROWS];
+
+/* 16 rows of T_K values. */
+INLINE void pack_tile(uint16_t *out, const uint16_t *w, size_t stride)
+{
+    UNROLL
+    for (size_t j = 0; j < 4; j++) {
+        vi columns[4];
+        vi_columns(columns, (const unsigned char *)(w + 8 * j), stride * sizeof *w);
+        UNROLL
+        for (size_t c = 0; c < 4; c++)
+            vi_store(out + (4 * j + c) * T_K, columns[c]);
+    }
+}
+
+/* The pairs of n rows, T_K at the most, of 16 columns; behind the last row come zeros. */
+INLINE void pack_pairs(uint16_t *out, const uint16_t *row, size_t stride, size_t n,
+                       __mmask16 columns)
+{
+    const __m256i none = _mm256_setzero_si256();
+    UNROLL
+    for (size_t j = 0; j < T_K; j += 2, out += T_K, row += 2 * stride) {
+        const __m256i even = j < n ? _mm256_maskz_loadu_epi16(columns, row) : none;
+        const __m256i odd = j + 1 < n ? _mm256_maskz_loadu_epi16(columns, row + stride) : none;
+        const __m512i high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(odd), 16);
+        vi_store(out, (vi)_mm512_or_si512(_mm512_cvtepu16_epi32(even), high));
+    }
+}
+
+INLINE void pack_columns(uint16_t *out, const struct linear_args *a, size_t k, size_t c, size_t n,
+                         size_t n_columns)
+{
+    const uint16_t *const w = (const uint16_t *)a->w + k * a->w_stride + c;
+    if (n >= T_K && n_columns >= T_ROWS)
+        pack_pairs(out, w, a->w_stride, T_K, 0xffff);
+    else
+        pack_pairs(out, w, a->w_stride, n, first_lanes(at_most(n_columns, T_ROWS)));
+}
+
+static void pack_cols(bf_block block, const struct linear_args *a, size_t r, size_t k, size_t n)
+{
+    for (size_t half = 0; half < 2; half++) {
+        const size_t c = tile_row(a, r + half * T_ROWS);
+        for (size_t j = 0; j < n; j += T_K)
+            pack_columns(block[j / T_K][half][0], a, k + j, c, n - j, T_ROWS);
+    }
+}
+
+static void pack_rows(bf_block block, const struct linear_args *a, size_t r, size_t k, size_t n)
+{
+    for (size_t half = 0; half < 2; half++) {
+        const uint16_t *const w = bf_w(a, tile_row(a, r + half * T_ROWS)) + k;
+        size_t j = 0;
+        for (; j + T_K <= n; j += T_K)
+            pack_tile(block[j / T_K][half][0], w + j, a->w_stride);
+        if (j < n) {
+            uint16_t tail[T_ROWS * T_K] __attribute__((aligned(64)));
+            bf_tail(tail, w + j, a->w_stride, T_ROWS, n - j);
+            pack_tile(block[j / T_K][half][0], tail, T_K);
+        }
+    }
+}
+
+/* What waits: 16 rows of x against BF_R rows of weights. */
+typedef float bf_sums[T_ROWS][BF_R];
+
+/* The first row of tile t of n_x rows: the last tile has rows of the one before. */
+INLINE size_t tile_x(size_t t, size_t n_x)
+{
+    return at_most(t * T_ROWS, n_x - T_ROWS);
+}
+
+/*
+ * What vectors do while tiles multiply, a little with each step: the outputs of tiles before are
+ * finished, those of the tiles now are fetched, and so are the weights that are packed next. In a
+ * piece, each of the three would hold up the tiles.
+ */
+struct chores {
+    const struct linear_args *a;
+    const bf_sums *sums;
+    size_t x0, n_x;
+    size_t i, end;         /* rows of x to finish */
+    size_t soon, soon_end; /* rows of y to fetch */
+    size_t rows_a_step;
+    size_t r[2]; /* the first outputs of two tiles, and the lanes that are theirs alone */
+    __mmask16 lanes[2];
+    const char *next; /* weights: n_rows of n_bytes, of which `at` are done in the first */
+    size_t stride, n_bytes, at, n_rows, lines_a_step;
+};
+
+INLINE void chore_finish(struct chores *c)
+{
+    const float *const sums = c->sums[c->i / T_ROWS][c->i - tile_x(c->i / T_ROWS, c->n_x)];
+    bf_finish(c->a, c->x0 + c->i, c->r[0], v_load(sums), c->lanes[0]);
+    bf_finish(c->a, c->x0 + c->i, c->r[1], v_load(sums + T_ROWS), c->lanes[1]);
+    c->i++;
+}
+
+INLINE void chores_step(struct chores *c)
+{
+    for (size_t j = 0; j < c->rows_a_step && c->i < c->end; j++)
+        chore_finish(c);
+    for (size_t j = 0; j < c->rows_a_step && c->soon < c->soon_end; j++, c->soon++) {
+        const float *const y = c->a->y + (c->x0 + c->soon) * c->a->y_stride;
+        __builtin_prefetch(y + c->r[0], 1);
+        __builtin_prefetch(y + c->r[1], 1);
+    }
+    for (size_t j = 0; j < c->lines_a_step && c->n_rows > 0; j++) {
+        __builtin_prefetch(c->next + c->at, 0, 2);
+        c->at += T_BYTES;
+        if (c->at >= c->n_bytes) {
+            c->at = 0;
+            c->next += c->stride;
+            c->n_rows--;
+        }
+    }
+}
+
+/* Two tiles of rows of x, x0 and x1, against the block. */
+INLINE void many_tiles(bf_sums *sums, bf_block block, const uint16_t *x0, const uint16_t *x1,
+                       size_t x_stride, size_t n, bool is_first, struct chores *chores)
+{
+    enum { STRIDE = BF_R * sizeof(float) };
+    const size_t stride = x_stride * sizeof *x0;
+    if (is_first) {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    } else {
+        _tile_loadd(0, &sums[0][0][0], STRIDE);
+        _tile_loadd(1, &sums[0][0][T_ROWS], STRIDE);
+        _tile_loadd(2, &sums[1][0][0], STRIDE);
+        _tile_loadd(3, &sums[1][0][T_ROWS], STRIDE);
+    }
+    for (size_t k = 0; k < n; k += T_K) {
+        _tile_loadd(6, block[k / T_K][0], T_BYTES);
+        _tile_loadd(4, x0 + k, stride);
+        _tile_loadd(7, block[k / T_K][1], T_BYTES);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_loadd(5, x1 + k, stride);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        chores_step(chores);
+    }
+    _tile_stored(0, &sums[0][0][0], STRIDE);
+    _tile_stored(1, &sums[0][0][T_ROWS], STRIDE);
+    _tile_stored(2, &sums[1][0][0], STRIDE);
+    _tile_stored(3, &sums[1][0][T_ROWS], STRIDE);
+}
+
+/* Of a block whose rows begin at r, in n_steps for every two tiles of n_x rows of x. */
+INLINE struct chores chores_of(const struct linear_args *a, const bf_sums *sums, size_t x0,
+                               size_t n_x, size_t r, size_t n_steps)
+{
+    struct chores c = {.a = a, .sums = sums, .x0 = x0, .n_x = n_x};
+    c.rows_a_step = (2 * T_ROWS + n_steps - 1) / n_steps;
+    for (size_t half = 0; half < 2; half++) {
+        const size_t row = r + half * T_ROWS;
+        c.r[half] = tile_row(a, row);
+        c.lanes[half] = (__mmask16)(0xffffu << at_most(row - c.r[half], T_ROWS));
+    }
+    return c;
+}
+
+/* Fetching the block with rows from r and values from k on takes all steps. */
+INLINE void chores_fetch(struct chores *c, const struct linear_args *a, bool cols, size_t r,
+                         size_t k, size_t n_steps)
+{
+    if (r >= a->n_w)
+        return;
+    const size_t n_k = at_most(a->n_k - k, BF_K), n_r = at_most(a->n_w - r, BF_R);
+    const size_t n_bytes = (cols ? n_r : n_k) * sizeof(uint16_t), n_rows = cols ? n_k : n_r;
+    c->next = (const char *)(cols ? bf_w(a, k) + r : bf_w(a, r) + k);
+    c->stride = a->w_stride * sizeof(uint16_t);
+    c->n_bytes = n_bytes;
+    c->n_rows = n_rows;
+    c->lines_a_step = (n_rows * ((n_bytes + T_BYTES - 1) / T_BYTES) + n_steps - 1) / n_steps;
+}
+
+/* A block of weights, rows from r and values from k on, against rows [x0, x0 + n_x) of x. Behind it
+ * comes one with rows from next_r and values from next_k on. */
+INLINE void many_block(const struct linear_args *a, bool cols, bf_sums *sums, size_t x0, size_t n_x,
+                       size_t r, size_t k, size_t next_r, size_t next_k)
+{
+    bf_block block __attribute__((aligned(64)));
+    const size_t n = at_most(a->n_k - k, BF_K), n_steps = n > 0 ? (n + T_K - 1) / T_K : 1;
+    const bool is_last = k + n == a->n_k;
+    struct chores chores = chores_of(a, sums, x0, n_x, r, n_steps);
+    chores_fetch(&chores, a, cols, next_r, next_k,
+                 n_steps * ((n_x + 2 * T_ROWS - 1) / (2 * T_ROWS)));
+    (cols ? pack_cols : pack_rows)(block, a, r, k, n);
+    memory_is_written();
+    for (size_t t = 0; t * T_ROWS < n_x; t += 2) {
+        const size_t end = is_last ? at_most((t + 2) * T_ROWS, n_x) : 0;
+        chores.soon_end = end;
+        many_tiles(sums + t, block, bf_x(a, x0 + tile_x(t, n_x)) + k,
+                   bf_x(a, x0 + tile_x(t + 1, n_x)) + k, a->x_stride, n, k == 0, &chores);
+        while (chores.i < chores.end)
+            chore_finish(&chores);
+        chores.end = end;
+    }
+    while (chores.i < chores.end)
+        chore_finish(&chores);
+}
+
+/* Rows [x0, x0 + n_x) of x against the weights' rows from r0 on, BF_STRIP blocks at the most. */
+INLINE void many_strip(const struct linear_args *a, bool cols, size_t x0, size_t n_x, size_t r0)
+{
+    bf_sums sums[BF_STRIP][BF_X_MAX / T_ROWS] __attribute__((aligned(64)));
+    const size_t end = at_most(a->n_w, r0 + BF_STRIP * BF_R);
+    size_t k = 0;
+    do {
+        const bool is_last = k + BF_K >= a->n_k;
+        for (size_t r = r0; r < end; r += BF_R) {
+            const bool same = r + BF_R < end;
+            const size_t next_k = same ? k : is_last ? 0 : k + BF_K;
+            many_block(a, cols, sums[(r - r0) / BF_R], x0, n_x, r, k,
+                       same || is_last ? r + BF_R : r0, next_k);
+        }
+        k += BF_K;
+    } while (k < a->n_k);
+}
+
+INLINE void many(const struct linear_args *a, bool cols)
+{
+    struct tile_config config = {0};
+    tiles_shape(&config, 0, 7, T_ROWS, T_BYTES);
+    tiles_open(&config);
+    for (size_t x0 = 0, n_x; x0 < a->n_x; x0 += n_x) {
+        n_x = a->n_x - x0;
+        n_x = n_x > BF_X_MAX ? at_most(n_x - T_ROWS, BF_X_MAX) : n_x; /* leave a tile */
+        for (size_t r = 0; r < a->n_w; r += BF_STRIP * BF_R)
+            many_strip(a, cols, x0, n_x, r);
+    }
+    _tile_release();
+}
+
+/* ---- few rows of x, which are the left side, by columns ---- */
+
+/* Asks for column j of n, from c0 on, of T_K rows from k on, or of the rows behind them: processors
+ * foresee no steps as wide as a row. */
+INLINE void cols_foresee(const struct linear_args *a, size_t c0, size_t n, size_t k, size_t j)
+{
+    if (j >= n) {
+        k += T_K;
+        j = at_most(j - n, n - 1);
+    }
+    for (size_t i = 0; i < T_K && k + i < a->n_k; i++)
+        __builtin_prefetch(bf_w(a, k + i) + c0 + j);
+}
+
+/* sums [n_x, stride] += T_K rows, from k on, of n columns from c0 on. */
+INLINE void cols_step(const struct linear_args *a, float *sums, size_t stride, size_t c0, size_t n,
+                      size_t k)
+{
+    enum { GROUP = 4, AHEAD = 128 };
+    uint16_t tiles[GROUP][T_ROWS * T_K] __attribute__((aligned(64)));
+    const size_t n_k = at_most(a->n_k - k, T_K);
+    _tile_loadd(1, bf_x(a, 0) + k, a->x_stride * sizeof(uint16_t));
+    for (size_t c = 0; c < n; c += GROUP * T_ROWS) {
+        const size_t end = at_most(n, c + GROUP * T_ROWS);
+        for (size_t j = c; j < end; j += T_ROWS) {
+            pack_columns(tiles[(j - c) / T_ROWS], a, k, c0 + j, n_k, end - j);
+            if (j % T_K == 0)
+                cols_foresee(a, c0, n, k, j + AHEAD);
+        }
+        memory_is_written();
+        for (size_t j = c; j < end; j += T_ROWS) {
+            _tile_loadd(0, sums + j, stride * sizeof *sums);
+            _tile_loadd(2, tiles[(j - c) / T_ROWS], T_BYTES);
+            _tile_dpbf16ps(0, 1, 2);
+            _tile_stored(0, sums + j, stride * sizeof *sums);
+        }
+    }
+}
+
+static void cols_few(const struct linear_args *a)
+{
+    float sums[FEW_SUMS] __attribute__((aligned(64)));
+    const size_t stride = FEW_SUMS / a->n_x / T_ROWS * T_ROWS;
+    struct tile_config config = {0};
+    tiles_shape(&config, 0, 1, a->n_x, T_BYTES);
+    tiles_shape(&config, 2, 2, T_ROWS, T_BYTES);
+    tiles_open(&config);
+    for (size_t c = 0; c < a->n_w; c += stride) {
+        const size_t n = at_most(a->n_w - c, stride);
+        memset(sums, 0, sizeof sums);
+        for (size_t k = 0; k < a->n_k; k += T_K)
+            cols_step(a, sums, stride, c, n, k);
+        for (size_t i = 0; i < a->n_x; i++)
+            for (size_t j = 0; j < n; j += T_ROWS)
+                bf_finish(a, i, c + j, v_load(sums + i * stride + j),
+                          first_lanes(at_most(n - j, T_ROWS)));
+    }
+    _tile_release();
+}
+
+/* ---- the slots ---- */
+
+/* Few rows at a time, where there are few, or not a tile of weights. */
+INLINE void linear(const struct linear_args *a, bool cols)
+{
+    if (a->n_x > BF_FEW && a->n_w >= T_ROWS) {
+        many(a, cols);
+        return;
+    }
+    struct linear_args part = *a;
+    for (size_t i = 0; i < a->n_x && a->n_w > 0; i += part.n_x) {
+        part.n_x = at_most(a->n_x - i, BF_FEW);
+        part.x = bf_x(a, i);
+        part.y = a->y + i * a->y_stride;
+        (cols ? cols_few : rows_few)(&part);
+    }
+}
+
+static void linear_rows_bf16(const struct linear_args *a)
+{
+    linear(a, false);
+}
+
+static void linear_cols_bf16(const struct linear_args *a)
+{
+    linear(a, true);
+}
+
+/* ---- the limits ---- */
+
+static void peak_open(void)
+{
+    struct tile_config config = {0};
+    tiles_shape(&config, 0, 7, T_ROWS, T_BYTES);
+    tiles_open(&config);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+}
+
+static double peak_bf16(size_t n_steps)
+{
+    peak_open();
+    for (size_t step = 0; step < n_steps; step++)
+        _tile_dpbf16ps(0, 1, 2);
+    _tile_release();
+    return 2.0 * T_ROWS * T_ROWS * T_K * (double)n_steps;
+}
+
+static double peak_int8(size_t n_steps)
+{
+    peak_open();
+    for (size_t step = 0; step < n_steps; step++)
+        _tile_dpbssd(0, 1, 2);
+    _tile_release();
+    return 2.0 * T_ROWS * T_ROWS * T_BYTES * (double)n_steps;
+}
+
+void kernels_amx_fill(struct kernels *k)
+{
+    k->linear_rows_bf16 = linear_rows_bf16;
+    k->linear_cols_bf16 = linear_cols_bf16;
+    k->peak[PEAK_BF16] = peak_bf16;
+    k->peak[PEAK_INT8] = peak_int8;
+}

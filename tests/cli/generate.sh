@@ -8,14 +8,16 @@ once="Once upon a time"
 
 succeeds "greedy" --temp 0 "$once"
 same "the greedy text" tests/cli/golden/tales_greedy.txt "$tmp/out"
-succeeds "--seed 1" --seed 1 "$once"
+succeeds "--seed 1 with f32" --cpu scalar --seed 1 "$once" # some levels round activations to bf16
 same "the text of --seed 1" tests/cli/golden/tales_seed1.txt "$tmp/out"
+succeeds "--seed 1" --seed 1 "$once"
+cp "$tmp/out" "$tmp/seed1"
 for threads in 1 2 3; do
     succeeds "-t $threads" -t $threads --seed 1 "$once"
-    same "the same text on $threads threads" tests/cli/golden/tales_seed1.txt "$tmp/out"
+    same "the same text on $threads threads" "$tmp/seed1" "$tmp/out"
 done
 run --seed 2 "$once"
-if cmp -s tests/cli/golden/tales_seed1.txt "$tmp/out"; then fail "another seed" "the same text"; else ok "another seed"; fi
+if cmp -s "$tmp/seed1" "$tmp/out"; then fail "another seed" "the same text"; else ok "another seed"; fi
 run --json -n 1 "$once"
 seed=$(field seed)
 run --json -n 1 "$once"

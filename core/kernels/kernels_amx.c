@@ -31,6 +31,7 @@ enum {
     BF_STRIP = 4,
     FEW_X = 32768,
     FEW_SUMS = 8192,
+    COLS_ALONE = 2048,
 };
 
 /* The 64 bytes of LDTILECFG. */
@@ -494,8 +495,91 @@ INLINE void cols_step(const struct linear_args *a, float *sums, size_t stride, s
     }
 }
 
+/* For one row of x: sums of columns, and the two chains of what the rows of an instruction add. */
+struct cols_alone {
+    float sums[COLS_ALONE], even[COLS_ALONE], odd[COLS_ALONE];
+};
+
+INLINE vf chain_load(const float *chain, bool is_first)
+{
+    return is_first ? v_set(0) : v_load(chain);
+}
+
+/* n_k rows from k on, an even number but at the end, of 32 columns from c on; they begin the chains
+ * or end them. The rows behind them are asked for. */
+INLINE void cols_alone_step(const struct linear_args *a, struct cols_alone *s, const uint16_t *w,
+                            size_t c, __mmask32 columns, size_t k, size_t n_k)
+{
+    const bool is_first = k % T_K == 0, is_last = (k + n_k) % T_K == 0 || k + n_k == a->n_k;
+    const uint16_t *const x = bf_x(a, 0) + k;
+    vf even[2], odd[2];
+    for (size_t half = 0; half < 2; half++) {
+        even[half] = chain_load(s->even + c + half * T_ROWS, is_first);
+        odd[half] = chain_load(s->odd + c + half * T_ROWS, is_first);
+    }
+    UNROLL
+    for (size_t j = 0; j < n_k; j++) {
+        const __m512i row = _mm512_maskz_loadu_epi16(columns, w + j * a->w_stride);
+        const vf value = (vf)_mm512_set1_epi32(x[j] << 16);
+        vf *const chain = j % 2 ? odd : even;
+        if (k + j + n_k < a->n_k)
+            __builtin_prefetch(w + (j + n_k) * a->w_stride);
+        chain[0] = v_fma(value, bf16_to_f32(_mm512_castsi512_si256(row)), chain[0]);
+        chain[1] = v_fma(value, bf16_to_f32(_mm512_extracti64x4_epi64(row, 1)), chain[1]);
+    }
+    for (size_t half = 0; half < 2; half++) {
+        const size_t at = c + half * T_ROWS;
+        if (is_last) {
+            v_store(s->sums + at, v_load(s->sums + at) + (even[half] + odd[half]));
+        } else {
+            v_store(s->even + at, even[half]);
+            v_store(s->odd + at, odd[half]);
+        }
+    }
+}
+
+/* Columns [c0, c0 + n), where subnormal numbers are zero, as in tiles. */
+static __attribute__((noinline)) void cols_alone_sum(const struct linear_args *a,
+                                                     struct cols_alone *s, size_t c0, size_t n)
+{
+    enum { ROWS = 8 };
+    for (size_t k = 0; k < a->n_k; k += ROWS) {
+        const uint16_t *const w = bf_w(a, k) + c0;
+        const size_t n_k = at_most(a->n_k - k, ROWS);
+        for (size_t c = 0; c < n; c += T_K) {
+            const __mmask32 columns = UINT32_MAX >> (T_K - at_most(n - c, T_K));
+            if (n_k == ROWS)
+                cols_alone_step(a, s, w + c, c, columns, k, ROWS);
+            else
+                cols_alone_step(a, s, w + c, c, columns, k, n_k);
+        }
+    }
+}
+
+/* One row of x: vectors read memory faster than tiles can be packed. The bits are those of tiles.
+ */
+static void cols_alone(const struct linear_args *a)
+{
+    enum { SUBNORMALS_ARE_ZERO = 0x8040 }; /* of MXCSR: results and operands */
+    struct cols_alone s;
+    for (size_t c = 0; c < a->n_w; c += COLS_ALONE) {
+        const size_t n = at_most(a->n_w - c, COLS_ALONE);
+        const unsigned state = _mm_getcsr();
+        memset(s.sums, 0, sizeof s.sums);
+        _mm_setcsr(state | SUBNORMALS_ARE_ZERO);
+        cols_alone_sum(a, &s, c, n);
+        _mm_setcsr(state);
+        for (size_t j = 0; j < n; j += T_ROWS)
+            bf_finish(a, 0, c + j, v_load(s.sums + j), first_lanes(at_most(n - j, T_ROWS)));
+    }
+}
+
 static void cols_few(const struct linear_args *a)
 {
+    if (a->n_x == 1) {
+        cols_alone(a);
+        return;
+    }
     float sums[FEW_SUMS] __attribute__((aligned(64)));
     const size_t stride = FEW_SUMS / a->n_x / T_ROWS * T_ROWS;
     struct tile_config config = {0};

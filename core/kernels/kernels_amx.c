@@ -520,7 +520,7 @@ INLINE void cols_alone_step(const struct linear_args *a, struct cols_alone *s, c
     UNROLL
     for (size_t j = 0; j < n_k; j++) {
         const __m512i row = _mm512_maskz_loadu_epi16(columns, w + j * a->w_stride);
-        const vf value = (vf)_mm512_set1_epi32(x[j] << 16);
+        const vf value = (vf)_mm512_set1_epi32((int32_t)((uint32_t)x[j] << 16));
         vf *const chain = j % 2 ? odd : even;
         if (k + j + n_k < a->n_k)
             __builtin_prefetch(w + (j + n_k) * a->w_stride);

@@ -51,6 +51,7 @@ FLAGS_kernels_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -m
 FLAGS_kernels_avx512vnni := $(FLAGS_kernels_avx512) -mavx512vnni
 FLAGS_kernels_avx512bf16 := $(FLAGS_kernels_avx512vnni) -mavx512bf16
 FLAGS_kernels_amx := $(FLAGS_kernels_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8
+FLAGS_kernels_amx_i8 := $(FLAGS_kernels_amx)
 FLAGS_kernels_neon   := -O3
 FLAGS_kernels_neondot := -O3 -march=armv8.2-a+dotprod
 
@@ -59,7 +60,7 @@ FLAGS_kernels_neondot := -O3 -march=armv8.2-a+dotprod
 LIB_SRC := $(wildcard core/*.c core/kernels/*.c tokenizer/*.c models/*.c models/families/*.c)
 CLI_SRC := $(wildcard cli/*.c)
 ifneq ($(ARCH),x86_64)
-LIB_SRC := $(filter-out $(wildcard core/kernels/kernels_avx*.c core/kernels/kernels_amx.c),$(LIB_SRC))
+LIB_SRC := $(filter-out $(wildcard core/kernels/kernels_avx*.c core/kernels/kernels_amx*.c),$(LIB_SRC))
 endif
 ifneq ($(ARCH),aarch64)
 LIB_SRC := $(filter-out $(wildcard core/kernels/kernels_neon*.c),$(LIB_SRC))

@@ -72,10 +72,10 @@ for file in $(sources cli tokenizer models core | grep '\.c$'); do
         case $file in *dot.c) flags="$flags -march=armv8.2-a+dotprod" ;; esac
         ;;
     *_avx2.c) flags='-mavx2 -mfma -mf16c' ;;
-    *_avx512*.c | *_amx.c)
+    *_avx512*.c | *_amx*.c)
         flags='-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c'
-        case $file in *_amx.c) flags="$flags -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8" ;; esac
-        case $file in *vnni.c | *bf16.c | *_amx.c) flags="$flags -mavx512vnni" ;; esac
+        case $file in *_amx*.c) flags="$flags -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8" ;; esac
+        case $file in *vnni.c | *bf16.c | *_amx*.c) flags="$flags -mavx512vnni" ;; esac
         case $file in *bf16.c) flags="$flags -mavx512bf16" ;; esac
         ;;
     *) flags= ;;

@@ -1,22 +1,19 @@
 /*
- * The rung for x86 with AMX tiles of bf16 and int8: Intel since Sapphire Rapids. A tile is 16 rows
- * of 64 bytes; one instruction adds the products of 16 rows of 32 bf16 with 16 others to 16 x 16
- * f32 (Intel SDM volume 2, TDPBF16PS): for each of them, even and odd elements are two chains of
- * FMAs that begin at 0, whose sum is added; subnormal numbers are zero.
+ * The rung for x86 with AMX tiles of bf16 and int8: Intel since Sapphire Rapids. One instruction
+ * adds the products of 16 rows of 32 bf16 with 16 others to 16 x 16 f32 (Intel SDM volume 2,
+ * TDPBF16PS): for each of them, even and odd elements are two chains of FMAs that begin at 0, whose
+ * sum is added; subnormal numbers are zero.
  *
  * So the order of a sum is how k is cut into instructions: always by 32 from 0. What is the left
- * side, how many rows a tile has and which loop it stands in is free. Tiles belong to a thread:
- * each call configures them and gives them back.
+ * side, how many rows a tile has and which loop it stands in is free. Products of int8 are
+ * kernels_amx_i8.c's.
  */
 #include "core/kernels/rungs.h"
+#include "core/kernels/tiles_amx.h"
 #include "core/kernels/vectors_avx512.h"
 #include "core/kernels/weights.inc"
 
-enum {
-    T_ROWS = 16,
-    T_BYTES = 64, /* of a row */
-    T_K = 32,     /* bf16 of a row */
-};
+enum { T_K = 32 }; /* bf16 of a row of a tile */
 
 /*
  * Many rows of x: BF_K values of BF_R rows of weights are packed in L1, rows of x come from L2, and
@@ -33,35 +30,6 @@ enum {
     FEW_SUMS = 8192,
     COLS_ALONE = 2048,
 };
-
-/* The 64 bytes of LDTILECFG. */
-struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
-/* Tile loads are unknown to compilers as reads of memory. */
-INLINE void memory_is_written(void)
-{
-    __asm__ volatile("" ::: "memory");
-}
-
-/* Tiles first to last: their rows and the bytes of a row. */
-INLINE void tiles_shape(struct tile_config *c, size_t first, size_t last, size_t rows, size_t bytes)
-{
-    c->palette = 1;
-    for (size_t i = first; i <= last; i++) {
-        c->rows[i] = (uint8_t)rows;
-        c->row_bytes[i] = (uint16_t)bytes;
-    }
-}
-
-INLINE void tiles_open(const struct tile_config *c)
-{
-    memory_is_written();
-    _tile_loadconfig(c);
-}
 
 /* y[i, r + lane] from finished sums, for the lanes of the mask. */
 INLINE void bf_finish(const struct linear_args *a, size_t i, size_t r, vf sum, __mmask16 lanes)
@@ -303,8 +271,7 @@ struct chores {
     size_t rows_a_step;
     size_t r[2]; /* the first outputs of two tiles, and the lanes that are theirs alone */
     __mmask16 lanes[2];
-    const char *next; /* weights: n_rows of n_bytes, of which `at` are done in the first */
-    size_t stride, n_bytes, at, n_rows, lines_a_step;
+    struct tile_fetch next; /* weights */
 };
 
 INLINE void chore_finish(struct chores *c)
@@ -324,15 +291,7 @@ INLINE void chores_step(struct chores *c)
         __builtin_prefetch(y + c->r[0], 1);
         __builtin_prefetch(y + c->r[1], 1);
     }
-    for (size_t j = 0; j < c->lines_a_step && c->n_rows > 0; j++) {
-        __builtin_prefetch(c->next + c->at, 0, 2);
-        c->at += T_BYTES;
-        if (c->at >= c->n_bytes) {
-            c->at = 0;
-            c->next += c->stride;
-            c->n_rows--;
-        }
-    }
+    tile_fetch_step(&c->next);
 }
 
 /* Two tiles of rows of x, x0 and x1, against the block. */
@@ -390,12 +349,9 @@ INLINE void chores_fetch(struct chores *c, const struct linear_args *a, bool col
     if (r >= a->n_w)
         return;
     const size_t n_k = at_most(a->n_k - k, BF_K), n_r = at_most(a->n_w - r, BF_R);
-    const size_t n_bytes = (cols ? n_r : n_k) * sizeof(uint16_t), n_rows = cols ? n_k : n_r;
-    c->next = (const char *)(cols ? bf_w(a, k) + r : bf_w(a, r) + k);
-    c->stride = a->w_stride * sizeof(uint16_t);
-    c->n_bytes = n_bytes;
-    c->n_rows = n_rows;
-    c->lines_a_step = (n_rows * ((n_bytes + T_BYTES - 1) / T_BYTES) + n_steps - 1) / n_steps;
+    c->next =
+        tile_fetch(cols ? bf_w(a, k) + r : bf_w(a, r) + k, cols ? n_k : n_r,
+                   (cols ? n_r : n_k) * sizeof(uint16_t), a->w_stride * sizeof(uint16_t), n_steps);
 }
 
 /* A block of weights, rows from r and values from k on, against rows [x0, x0 + n_x) of x. Behind it
@@ -663,4 +619,5 @@ void kernels_amx_fill(struct kernels *k)
     k->linear_cols_bf16 = linear_cols_bf16;
     k->peak[PEAK_BF16] = peak_bf16;
     k->peak[PEAK_INT8] = peak_int8;
+    kernels_amx_i8_fill(k);
 }

@@ -31,6 +31,7 @@ void kernels_avx512_fill(struct kernels *k);
 void kernels_avx512vnni_fill(struct kernels *k);
 void kernels_avx512bf16_fill(struct kernels *k);
 void kernels_amx_fill(struct kernels *k);
+void kernels_amx_i8_fill(struct kernels *k); /* a part of the above */
 #elif defined(__aarch64__)
 void kernels_neon_fill(struct kernels *k);
 void kernels_neondot_fill(struct kernels *k);

@@ -153,7 +153,10 @@ static void check_to_i8(const struct slot *slot, const struct kernels *k)
 /* A shape that the areas hold, and its operands; y0 is what y holds before. */
 static struct linear_i8_args i8_random(int type, float *y0)
 {
-    struct linear_i8_args a = {.n_x = 1 + random_size(40), .n_w = random_size(200), .scale = 1};
+    const bool large = random_below(32) == 0; /* more of both than a kernel takes at once */
+    struct linear_i8_args a = {.n_x = large ? 200 + random_below(100) : 1 + random_size(40),
+                               .n_w = large ? 500 + random_below(60) : random_size(200),
+                               .scale = 1};
     a.x_group = (size_t)32 << random_below(3);
     a.n_k = random_below(2) ? a.x_group * (1 + random_below(12)) : 1 + random_size(1500);
     const bool whole = a.n_k % a.x_group != 0 || random_below(3) == 0;
@@ -253,8 +256,8 @@ static void i8_expect_formula(const struct linear_i8_args *a, int type, const fl
 
 static void check_linear_i8(const struct slot *slot, const struct kernels *k)
 {
-    enum { MAX_Y = 72 * 204 };
-    static float y0[MAX_Y], bias[204], expected[MAX_Y];
+    enum { MAX_W = 564, MAX_Y = 300 * MAX_W };
+    static float y0[MAX_Y], bias[MAX_W], expected[MAX_Y];
     linear_i8_fn *f, *truth;
     slot_get(slot, k, &f);
     slot_get(slot, scalar, &truth);

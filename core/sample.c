@@ -168,33 +168,43 @@ static float usable(float score)
 /* Ranks behind every score that is not never, and before those that are. */
 static const struct candidate nobody = {.key = -INFINITY, .id = -1};
 
-/* The largest first, side by side in lanes, then where it is: of equals the first. */
+enum { LANES = 32 };
+
+/* Whether one of LANES scores exceeds `least`: they are looked at side by side, and of a vocabulary
+ * nearly all need no second look. */
+static bool any_above(const float *scores, float least)
+{
+    int any = 0;
+    for (int j = 0; j < LANES; j++) {
+        any |= scores[j] > least;
+    }
+    return any != 0;
+}
+
+/* The first id from `id` on whose score exceeds `least`; else n_vocab. */
+static int32_t next_above(const float *scores, int32_t id, int n_vocab, float least)
+{
+    while (id < n_vocab && !(scores[id] > least)) {
+        id++;
+        while (id % LANES == 0 && n_vocab - id >= LANES && !any_above(scores + id, least)) {
+            id += LANES;
+        }
+    }
+    return id;
+}
+
+/* Of equals the first. */
 static int32_t best_id(const float *scores, int n_vocab)
 {
-    enum { LANES = 16 };
-    float lanes[LANES];
-    int32_t id = 0;
-    for (int j = 0; j < LANES; j++) {
-        lanes[j] = -INFINITY;
-    }
-    for (; id + LANES <= n_vocab; id += LANES) {
-        for (int j = 0; j < LANES; j++) {
-            lanes[j] = scores[id + j] > lanes[j] ? scores[id + j] : lanes[j];
+    float best = -INFINITY;
+    int32_t first = 0;
+    for (int32_t id = 0; (id = next_above(scores, id, n_vocab, best)) < n_vocab; id++) {
+        if (usable(scores[id]) > best) {
+            best = usable(scores[id]);
+            first = id;
         }
     }
-    for (; id < n_vocab; id++) {
-        lanes[0] = scores[id] > lanes[0] ? scores[id] : lanes[0];
-    }
-    for (int j = 1; j < LANES; j++) {
-        lanes[0] = lanes[j] > lanes[0] ? lanes[j] : lanes[0];
-    }
-    const float best = usable(lanes[0]);
-    for (id = 0; id < n_vocab; id++) {
-        if (scores[id] >= best && best > -INFINITY) {
-            return id;
-        }
-    }
-    return 0;
+    return first;
 }
 
 static float best_logit(const struct candidate *c, size_t n)
@@ -241,41 +251,6 @@ static void sift(struct candidate *heap, size_t n)
     heap[at] = moved;
 }
 
-/* The k-th best score. A heap of the best so far, so that nearly every score costs one comparison;
- * a score that equals the worst of them has the larger id and stays out. */
-static struct candidate kth_best(struct sampler *s, const float *scores, size_t k)
-{
-    struct candidate *heap = s->ranked;
-    for (size_t i = 0; i < k; i++) {
-        heap[i] = nobody;
-    }
-    for (int32_t id = 0; id < s->n_vocab; id++) {
-        /* The first test turns nearly all away; the second is for infinities, which tie. */
-        if (scores[id] > heap[0].key && usable(scores[id]) > heap[0].key) {
-            heap[0] = (struct candidate){.key = usable(scores[id]), .id = id};
-            sift(heap, k);
-        }
-    }
-    return heap[0];
-}
-
-/* Candidates for the top-k scores, or for all of them. */
-static size_t collect(struct sampler *s, const float *scores)
-{
-    struct candidate cut = nobody;
-    if (s->params.top_k > 0 && s->params.top_k < s->n_vocab) {
-        cut = kth_best(s, scores, (size_t)s->params.top_k);
-    }
-    size_t n = 0;
-    for (int32_t id = 0; id < s->n_vocab; id++) {
-        struct candidate *c = &s->candidates[n];
-        c->logit = c->key = usable(scores[id]);
-        c->id = id;
-        n += !ranks_before(&cut, c);
-    }
-    return n;
-}
-
 /* Drops what ranks behind the cut; the others stay in their order. */
 static size_t keep(struct candidate *c, size_t n, struct candidate cut)
 {
@@ -286,6 +261,42 @@ static size_t keep(struct candidate *c, size_t n, struct candidate cut)
         n_kept += !ranks_before(&cut, &candidate);
     }
     return n_kept;
+}
+
+static struct candidate candidate_of(const float *scores, int32_t id)
+{
+    const float score = usable(scores[id]);
+    return (struct candidate){.logit = score, .key = score, .id = id};
+}
+
+/* Candidates for the k best scores. Only what is better than the k-th best of those before it can
+ * be one of them, and a heap knows that; a score that equals it has the larger id and stays out. */
+static size_t collect_best(struct sampler *s, const float *scores, size_t k)
+{
+    struct candidate *heap = s->ranked;
+    size_t n = 0;
+    for (size_t i = 0; i < k; i++) {
+        heap[i] = nobody;
+    }
+    for (int32_t id = 0; (id = next_above(scores, id, s->n_vocab, heap[0].key)) < s->n_vocab;
+         id++) {
+        const struct candidate c = candidate_of(scores, id);
+        if (c.key > heap[0].key) { /* not so for an infinity that ties with FLT_MAX */
+            s->candidates[n++] = heap[0] = c;
+            sift(heap, k);
+        }
+    }
+    return keep(s->candidates, n, heap[0]);
+}
+
+static size_t collect_all(struct sampler *s, const float *scores)
+{
+    size_t n = 0;
+    for (int32_t id = 0; id < s->n_vocab; id++) {
+        s->candidates[n] = candidate_of(scores, id);
+        n += s->candidates[n].key > nobody.key;
+    }
+    return n;
 }
 
 /* ---- filters: each keeps some of candidates[0..n) and returns how many ----------------------- */
@@ -434,7 +445,8 @@ int32_t sampler_next(struct sampler *s, const float *logits, uint64_t position)
     if (s->params.temperature == 0.0f) {
         return best_id(scores, s->n_vocab);
     }
-    size_t n = collect(s, scores);
+    const bool some = s->params.top_k > 0 && s->params.top_k < s->n_vocab;
+    size_t n = some ? collect_best(s, scores, (size_t)s->params.top_k) : collect_all(s, scores);
     if (n == 0) {
         return 0;
     }

@@ -26,6 +26,17 @@ void batch_input_begin(struct batch_input *in, int fd, const char *name)
         .fd = fd, .name = name, .start = file ? (int64_t)lseek(fd, 0, SEEK_CUR) : -1};
 }
 
+bool batch_input_check_output(const struct batch_input *in, const char *path, struct err *e)
+{
+    struct stat lines, answers;
+    const int got = path != NULL ? stat(path, &answers) : fstat(STREAM_STDOUT, &answers);
+    if (got != 0 || fstat(in->fd, &lines) != 0 || !S_ISREG(lines.st_mode) ||
+        lines.st_dev != answers.st_dev || lines.st_ino != answers.st_ino)
+        return true;
+    return err_set(e, ERR_USAGE, "%s holds the lines; the answers need a file of their own",
+                   in->name);
+}
+
 /* Whether read(2) would find something; a signal is heard at least every PATIENCE_MS. Not left to
  * EINTR alone: any thread may be the one that takes a signal. */
 static bool is_ready(const struct batch_input *in, bool wait)

@@ -22,6 +22,9 @@ struct batch_input {
 /* From where fd stands. */
 void batch_input_begin(struct batch_input *in, int fd, const char *name);
 
+/* ERR_USAGE where `path` (NULL: standard output) is the very file that the lines come from. */
+bool batch_input_check_output(const struct batch_input *in, const char *path, struct err *e);
+
 enum batch_input_state {
     BATCH_INPUT_LINE,
     BATCH_INPUT_WAIT, /* nothing yet, and the caller would not wait; or a signal came */

@@ -58,6 +58,10 @@ static bool open_input(struct job *j, struct err *e)
         return true;
     }
     const int fd = open(o->words[0], O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && stream_interrupted()) { /* while nobody wrote into a pipe */
+        *e = (struct err){.code = ERR_INTERRUPTED};
+        return false;
+    }
     if (fd < 0)
         return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->words[0], strerror(errno));
     batch_input_begin(&j->input, fd, o->words[0]);
@@ -81,6 +85,13 @@ static bool open_shard(struct job *j, struct err *e)
     return j->o->output == NULL || j->output_path != NULL;
 }
 
+/* Also where only the merged answers of all parts would take the place of the lines. */
+static bool check_output(const struct job *j, struct err *e)
+{
+    return batch_input_check_output(&j->input, j->output_path, e) &&
+           batch_input_check_output(&j->input, j->o->output, e);
+}
+
 static bool open_job(struct job *j, struct err *e)
 {
     const struct options *o = j->o;
@@ -89,7 +100,7 @@ static bool open_job(struct job *j, struct err *e)
     j->source = (struct batch_source){.o = o, .task = j->task, .input = &j->input};
     stream_watch_interrupt();
     stream_watch_termination();
-    return open_shard(j, e) && open_input(j, e) &&
+    return open_shard(j, e) && open_input(j, e) && check_output(j, e) &&
            batch_output_open(&j->output, j->output_path, o->restart, e) &&
            batch_resume(&j->output, &j->source.answers, &j->n_errors, e) &&
            batch_source_survey(&j->source, &j->n_total, e);

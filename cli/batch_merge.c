@@ -243,7 +243,7 @@ static bool open_files(struct merge *m, struct err *e)
     if (fd < 0)
         return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->words[0], strerror(errno));
     batch_input_begin(&m->input, fd, o->words[0]);
-    if (!open_parts(m, e))
+    if (!batch_input_check_output(&m->input, o->output, e) || !open_parts(m, e))
         return false;
     const size_t size = strlen(o->output) + sizeof ".merging";
     m->temporary = malloc(size);

@@ -22,6 +22,10 @@ static const double SYNC_SECONDS = 10;
 
 static bool fail(const struct batch_output *out, struct err *e)
 {
+    if (errno == EINTR && stream_interrupted()) { /* while nobody read from a pipe */
+        *e = (struct err){.code = ERR_INTERRUPTED};
+        return false;
+    }
     return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", out->name, strerror(errno));
 }
 

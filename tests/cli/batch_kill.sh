@@ -85,6 +85,24 @@ if env --default-signal=INT true 2>/dev/null; then
         same "SIG$signal, and the same in the end" "$tmp/scalar" "$tmp/sorted_out"
     done
 
+    # While a named pipe that nobody has opened at its other end is being opened.
+    mkfifo "$tmp/fifo"
+    for way in "$tmp/fifo" "-o $tmp/fifo $tmp/lines"; do
+        name="SIGTERM with nobody at the other end of a pipe for $([ "$way" = "$tmp/fifo" ] && echo lines || echo answers)"
+        # shellcheck disable=SC2086 # words
+        "$TGEN" batch $way </dev/null >"$tmp/out" 2>"$tmp/err" &
+        program=$!
+        sleep 1
+        kill -s TERM $program
+        wait $program
+        code=$?
+        if [ $code -eq 130 ] && [ ! -s "$tmp/err" ]; then
+            ok "$name"
+        else
+            fail "$name" "exit $code: $(peek "$tmp/err")"
+        fi
+    done
+
     # In the midst of a pass, which takes the definition's kernels a second: a line's answer, then a signal, then no other.
     awk 'BEGIN {
         for (l = 0; l < 3; l++) {

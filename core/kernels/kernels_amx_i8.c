@@ -21,7 +21,7 @@ enum {
     FEW = 4, /* rows of x that are better read against weights by vectors */
     PAIR = 2 * T_ROWS,
     X_MAX = 256,
-    X_CODES = 1 << 17,
+    X_CODES = 1 << 18,
     X_GROUPS = X_CODES / 32,
     W_K = 512,
     W_GROUPS = W_K / 32,
@@ -100,8 +100,15 @@ static void x_pack_scales(struct x_part *p, const struct linear_i8_args *a)
     }
 }
 
-static void x_pack(struct x_part *p, const struct linear_i8_args *a, int type)
+/* Codes from k on, `span` at the most, if they are not there already. */
+static void x_pack(struct x_part *p, const struct linear_i8_args *a, int type, size_t k,
+                   size_t span)
 {
+    if (p->n > 0 && p->k == k)
+        return;
+    p->k = k;
+    p->n = at_most(a->n_k - k, span);
+    p->n_k = (p->n + a->x_group - 1) / a->x_group * a->x_group;
     for (size_t i = 0; i < p->n_x; i += T_ROWS)
         x_pack_tile(p->codes + i * p->n_k, a, type, p, i);
     x_pack_scales(p, a);
@@ -435,16 +442,13 @@ INLINE void pair(const struct linear_i8_args *a, int type, const struct x_part *
     }
 }
 
-/* Rows [r0, end) of weights against rows of x that the part names. */
-static void strip(const struct linear_i8_args *a, int type, struct x_part *x, sums_block *sums,
-                  size_t r0, size_t end)
+/* Rows [r0, end) of weights against rows of x that the part names, `span` codes at a time. */
+static void strip(const struct linear_i8_args *a, int type, struct x_part *x, size_t span,
+                  sums_block *sums, size_t r0, size_t end)
 {
     const size_t n_pairs = (x->n_x + PAIR - 1) / PAIR;
-    const size_t span = X_CODES / x->n_padded / W_K * W_K;
-    for (x->k = 0; x->k < a->n_k; x->k += span) {
-        x->n = at_most(a->n_k - x->k, span);
-        x->n_k = (x->n + a->x_group - 1) / a->x_group * a->x_group;
-        x_pack(x, a, type);
+    for (size_t k = 0; k < a->n_k; k += span) {
+        x_pack(x, a, type, k, span);
         for (size_t r = r0; r < end; r += PAIR)
             pair(a, type, x, r, sums + (r - r0) / PAIR * n_pairs);
     }
@@ -452,23 +456,28 @@ static void strip(const struct linear_i8_args *a, int type, struct x_part *x, su
         finish_block(a, sums + (r - r0) / PAIR * n_pairs, r, x);
 }
 
+/* All weights against rows [x0, x0 + n_x) of x. Where x is packed at once, no sums wait. */
+static void rows_of_x(const struct linear_i8_args *a, int type, size_t x0, size_t n_x)
+{
+    struct x_part x = {.x0 = x0, .n_x = n_x, .n_padded = (n_x + T_ROWS - 1) / T_ROWS * T_ROWS};
+    sums_block sums[N_SUMS / PAIR / PAIR] __attribute__((aligned(64)));
+    const size_t span = X_CODES / x.n_padded / W_K * W_K;
+    const size_t n_strip = sizeof sums / sizeof *sums / ((n_x + PAIR - 1) / PAIR) * PAIR;
+    const size_t n_r = a->n_k <= span ? PAIR : n_strip;
+    for (size_t r = 0; r < a->n_w; r += n_r)
+        strip(a, type, &x, span, sums, r, at_most(a->n_w, r + n_r));
+}
+
 INLINE void linear(const struct linear_i8_args *a, int type)
 {
-    struct x_part x;
-    sums_block sums[N_SUMS / PAIR / PAIR] __attribute__((aligned(64)));
     const size_t step = step_of(a);
     struct tile_config config = {0};
     tiles_shape(&config, 0, 3, T_ROWS, T_BYTES);
     tiles_shape(&config, 4, 5, T_ROWS, step);
     tiles_shape(&config, 6, 7, step / 4, T_BYTES);
     tiles_open(&config);
-    for (x.x0 = 0; x.x0 < a->n_x; x.x0 += X_MAX) {
-        x.n_x = at_most(a->n_x - x.x0, X_MAX);
-        x.n_padded = (x.n_x + T_ROWS - 1) / T_ROWS * T_ROWS;
-        const size_t n_r = sizeof sums / sizeof *sums / ((x.n_x + PAIR - 1) / PAIR) * PAIR;
-        for (size_t r = 0; r < a->n_w; r += n_r)
-            strip(a, type, &x, sums, r, at_most(a->n_w, r + n_r));
-    }
+    for (size_t x0 = 0; x0 < a->n_x; x0 += X_MAX)
+        rows_of_x(a, type, x0, at_most(a->n_x - x0, X_MAX));
     _tile_release();
 }
 

@@ -53,12 +53,6 @@ static inline float v_largest(vf x)
     return _mm512_reduce_max_ps(x);
 }
 
-/* Lanes from -128 to 127. */
-static inline void v_store_i8(int8_t *p, vi x)
-{
-    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8((__m512i)x));
-}
-
 #include "core/kernels/kernels.inc"
 #include "core/kernels/kernels_quant.inc"
 

@@ -29,14 +29,6 @@ static inline float v_largest(vf x)
     return vmaxvq_f32(x);
 }
 
-/* Lanes from -128 to 127. */
-static inline void v_store_i8(int8_t *p, vi x)
-{
-    const int16x4_t words = vmovn_s32((int32x4_t)x);
-    const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
-    memcpy(p, &bytes, 4);
-}
-
 /* Pairs of 16-bit sums do not overflow: 2 * 128 * 127. */
 static inline vi v_dot_i8(vi acc, vi w, vi x)
 {

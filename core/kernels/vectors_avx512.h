@@ -184,6 +184,12 @@ static inline void vi_store(void *p, vi x)
     _mm512_storeu_si512(p, (__m512i)x);
 }
 
+/* Lanes from -128 to 127. */
+static inline void v_store_i8(int8_t *p, vi x)
+{
+    _mm_storeu_si128((__m128i *)(void *)p, _mm512_cvtepi32_epi8((__m512i)x));
+}
+
 static inline vf vi_to_f32(vi x)
 {
     return _mm512_cvtepi32_ps((__m512i)x);

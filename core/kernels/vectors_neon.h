@@ -221,6 +221,14 @@ static inline void vi_store(void *p, vi x)
     vst1q_u8(p, (uint8x16_t)x);
 }
 
+/* Lanes from -128 to 127. */
+static inline void v_store_i8(int8_t *p, vi x)
+{
+    const int16x4_t words = vmovn_s32((int32x4_t)x);
+    const int8x8_t bytes = vmovn_s16(vcombine_s16(words, words));
+    memcpy(p, &bytes, 4);
+}
+
 static inline vf vi_to_f32(vi x)
 {
     return vcvtq_f32_s32((int32x4_t)x);

@@ -1,8 +1,9 @@
 /*
  * Row by row: to f32, a scale for each group, codes, packed. A matrix that is stored transposed is
- * read a strip of rows at a time, so that what the cache fetches is used. Which scales are tried:
- * the value of largest magnitude e goes to one end of the codes, e / -8 with four bits, so that all
- * sixteen codes are in use (scales may be negative); the tries around it cut e off or leave room.
+ * read a strip of rows at a time, so that what the cache fetches is used. Which scales are tried
+ * with four bits: the value of largest magnitude goes to one end of the codes, -8, so that all
+ * sixteen are in use (scales may be negative); the tries around it cut that value off or leave
+ * room.
  */
 #include "core/quantize.h"
 
@@ -21,9 +22,8 @@ enum {
     N_ROUNDS = 3
 };
 
-/* Chosen by the error on trained models, which 64 tries would lower by less than a hundredth. */
-static const float tries4[QUANT_TRIES] = {-8, -7.2f, -7.5f, -7.75f, -8.3f, -8.6f, -8.9f, -9.3f};
-static const float tries8[QUANT_TRIES] = {127, 126.4f, 128, 129, 131, 134, 138, 144};
+/* In sixteenths. 64 scales, each tried as it is, would lower the error by one or two hundredths. */
+static const int16_t tries[QUANT_TRIES] = {120, 128, 136, 144};
 
 /* ---- plan ---- */
 
@@ -69,9 +69,28 @@ size_t quantize_block(size_t n_in)
     return n_blocks < 2 ? n_in : round_up((n_in + n_blocks - 1) / n_blocks, GROUP);
 }
 
+/* What quantize_rows works in, [n_in] each but for the rows. */
+struct room {
+    float *rows;    /* [STRIP or 1, n_in] */
+    float *scales;  /* of a row */
+    float *u;       /* with factors: of struct rounding, */
+    float *squares; /* and theirs */
+    int16_t *weights;
+};
+
+static struct room share_out(const struct quantize_source *from, float *scratch)
+{
+    const size_t n = from->n_in, n_rows = from->transposed ? STRIP : 1;
+    struct room room = {.rows = scratch, .scales = scratch + n_rows * n};
+    room.u = room.scales + n;
+    room.squares = room.u + n;
+    room.weights = (int16_t *)(room.squares + n);
+    return room;
+}
+
 size_t quantize_scratch(const struct quantize_source *from)
 {
-    return from->n_in * (from->transposed ? STRIP : 3);
+    return from->n_in * (from->transposed ? STRIP + 4 : 5);
 }
 
 /* ---- factors ---- */
@@ -131,50 +150,24 @@ static void read_strip(const struct kernels *kernels, const struct quantize_sour
     }
 }
 
-/* Eight codes from -8 to 7 -> a word of their values + 8, the first one low. */
-static uint32_t pack4(const int8_t *codes)
+/* Whole numbers in the ratio of what errors in the columns of a group cost, given or NULL. */
+static void weigh_group(const float *cost, size_t n, int16_t *weights)
 {
-    uint64_t c = 0;
-    for (unsigned i = 0; i < 8; i++)
-        c |= (uint64_t)(uint8_t)codes[i] << 8 * i;
-    c = (c & 0x0f0f0f0f0f0f0f0f) ^ 0x0808080808080808;
-    c = (c | c >> 4) & 0x00ff00ff00ff00ff;
-    c = (c | c >> 8) & 0x0000ffff0000ffff;
-    return (uint32_t)(c | c >> 16);
-}
-
-static void pack_codes(const int8_t *codes, size_t n, unsigned char *out)
-{
-    for (size_t k = 0; k < n; k += 8) {
-        const uint32_t word = pack4(codes + k);
-        memcpy(out + k / 2, &word, sizeof word);
+    float most = 0;
+    for (size_t k = 0; cost && k < n; k++)
+        most = cost[k] > most ? cost[k] : most;
+    for (size_t k = 0; k < n; k++) {
+        const float part =
+            cost && most > 0 && isfinite(most) ? cost[k] / most * QUANT_WEIGHT : QUANT_WEIGHT;
+        weights[k] = (int16_t)(part >= 1 ? part : 1);
     }
-}
-
-static void write4(const struct kernels *kernels, const float *x, size_t n, float scale,
-                   unsigned char *out)
-{
-    int8_t codes[LONGEST_ALONE];
-    kernels->quant_codes(codes, x, n, scale, -8, 7);
-    pack_codes(codes, n, out);
-}
-
-/* n is that of a whole row; with an offset of 128 the last word is filled up with zeros. */
-static void write8(const struct kernels *kernels, const float *x, size_t n, float scale,
-                   bool offset, unsigned char *out)
-{
-    kernels->quant_codes((int8_t *)out, x, n, scale, -127, 127);
-    for (size_t k = 0; offset && k < n; k++)
-        out[k] ^= 0x80;
-    for (size_t k = n; offset && k % 4 != 0; k++)
-        out[k] = 0;
 }
 
 static void write_scale(unsigned char *to, float scale)
 {
     uint32_t bits;
     memcpy(&bits, &scale, sizeof bits);
-    const uint16_t high = (uint16_t)(bits >> 16); /* quant_scale has rounded it */
+    const uint16_t high = (uint16_t)(bits >> 16); /* it has been rounded */
     memcpy(to, &high, sizeof high);
 }
 
@@ -187,18 +180,19 @@ struct rounding {
     const struct kernels *kernels;
     const float *v; /* [n, stride] */
     size_t n, stride, group;
-    const float *squares; /* [n]: of v's rows */
-    const float *x;       /* [n] */
-    float *u;             /* [n]: of the columns that have codes */
+    const float *squares;   /* [n]: of v's rows */
+    const int16_t *weights; /* [n]: for the first scales */
+    const float *x;         /* [n] */
+    float *u;               /* [n]: of the columns that have codes */
     float scales[LONGEST_BLOCK / SMALL_GROUP];
     int8_t codes[LONGEST_BLOCK];
 };
 
-static int8_t nearest_code(const struct rounding *r, float value, float scale)
+/* As quant_codes rounds, but for the last bit of the product. */
+static int8_t nearest_code(float value, float scale)
 {
-    int8_t code;
-    r->kernels->quant_codes(&code, &value, 1, scale, -8, 7);
-    return code;
+    const float whole = 0x1.8p23f, code = value * (scale == 0 ? 0 : 1 / scale) + whole - whole;
+    return (int8_t)(code > -8 ? code < 7 ? code : 7 : -8);
 }
 
 /* u for a column k that is off by `by` more. */
@@ -218,16 +212,13 @@ static void push(const struct rounding *r, size_t k, float by)
  */
 static void round_group(struct rounding *r, size_t first)
 {
-    float wanted[LONGEST_ALONE], weights[LONGEST_ALONE];
-    for (size_t i = 0; i < r->group; i++) {
-        const float diagonal = r->v[(first + i) * (r->stride + 1)];
-        wanted[i] = r->x[first + i] + r->u[first + i] / diagonal;
-        weights[i] = diagonal * diagonal;
-    }
-    const float scale = r->kernels->quant_scale(wanted, weights, r->group, tries4, -8, 7);
+    float wanted[LONGEST_ALONE], scale;
+    for (size_t i = 0; i < r->group; i++)
+        wanted[i] = r->x[first + i] + r->u[first + i] / r->v[(first + i) * (r->stride + 1)];
+    r->kernels->quant_scales(&scale, wanted, r->weights + first, r->group, r->group, tries);
     r->scales[first / r->group] = scale;
     for (size_t k = first; k < first + r->group; k++) {
-        r->codes[k] = nearest_code(r, r->x[k] + r->u[k] / r->v[k * (r->stride + 1)], scale);
+        r->codes[k] = nearest_code(r->x[k] + r->u[k] / r->v[k * (r->stride + 1)], scale);
         push(r, k, r->x[k] - scale * (float)r->codes[k]);
     }
 }
@@ -287,7 +278,7 @@ static void improve_group(struct rounding *r, size_t first)
         const float now = scale * (float)r->codes[k];
         const float pull =
             dot32(r->kernels, r->v + k * (r->stride + 1), r->u + k, r->n - k) / r->squares[k];
-        const int8_t code = nearest_code(r, now + pull, scale);
+        const int8_t code = nearest_code(now + pull, scale);
         if (code != r->codes[k])
             push(r, k, now - scale * (float)code);
         r->codes[k] = code;
@@ -308,9 +299,16 @@ static void round_block(struct rounding *r)
     }
 }
 
-/* A row in groups of n columns, block by block. room: [n_in], and the squares of the factors. */
+static void pack_codes(const int8_t *codes, size_t n, unsigned char *out)
+{
+    for (size_t k = 0; k < n; k += 2)
+        out[k / 2] = (unsigned char)((codes[k] + 8) | (codes[k + 1] + 8) << 4);
+}
+
+/* A row in groups of n columns, block by block. */
 static void round_row(const struct kernels *kernels, const struct quantize_source *from, size_t n,
-                      const float *x, float *room, unsigned char *codes, unsigned char *scales)
+                      const float *x, const struct room *room, unsigned char *codes,
+                      unsigned char *scales)
 {
     const size_t n_in = from->n_in, block = quantize_block(n_in);
     for (size_t k = 0; k < n_in; k += block) {
@@ -319,9 +317,10 @@ static void round_row(const struct kernels *kernels, const struct quantize_sourc
                              .n = n_in - k < block ? n_in - k : block,
                              .stride = block,
                              .group = n,
-                             .squares = room + n_in + k,
+                             .squares = room->squares + k,
+                             .weights = room->weights + k,
                              .x = x + k,
-                             .u = room + k};
+                             .u = room->u + k};
         round_block(&r);
         pack_codes(r.codes, r.n, codes + k / 2);
         for (size_t i = 0; i < r.n / n; i++)
@@ -341,47 +340,63 @@ static void measure_factors(const struct quantize_source *from, float *squares)
 }
 
 static void quantize_row(const struct kernels *kernels, const struct quantize_source *from,
-                         const struct quantized *to, size_t r, float *x)
+                         const struct quantized *to, size_t r, const float *x,
+                         const struct room *room)
 {
     const enum quant_type type = to->format.type;
-    const bool four = type == QUANT_PACKED4;
-    const size_t n_groups = (size_t)to->scales.shape[1], n = from->n_in / n_groups;
+    const size_t n_in = from->n_in, n_groups = (size_t)to->scales.shape[1], n = n_in / n_groups;
     const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
     unsigned char *const codes = (unsigned char *)(uintptr_t)to->codes.data + r * row_bytes;
     unsigned char *const scales = (unsigned char *)(uintptr_t)to->scales.data + 2 * r * n_groups;
-    if (four && from->factors) {
-        round_row(kernels, from, n, x, x + from->n_in, codes, scales);
-        return;
+    if (type == QUANT_PACKED4 && from->factors) {
+        round_row(kernels, from, n, x, room, codes, scales);
+    } else if (type == QUANT_PACKED4) {
+        kernels->quant_scales(room->scales, x, room->weights, n_in, n, tries);
+        kernels->quant_codes(codes, x, room->scales, n_in, n);
+        for (size_t g = 0; g < n_groups; g++)
+            write_scale(scales + 2 * g, room->scales[g]);
+    } else {
+        write_scale(scales, kernels->quant_row((int8_t *)codes, x, n_in));
+        for (size_t k = 0; type == QUANT_PACKED8 && k < row_bytes; k++)
+            codes[k] = k < n_in ? codes[k] ^ 0x80 : 0; /* an offset of 128 */
     }
-    for (size_t g = 0; g < n_groups; g++) {
-        const bool weighted = four && from->importance; /* 8 bits have none to give away */
-        const float *const weights = weighted ? from->importance + g * n : NULL;
-        const float scale = kernels->quant_scale(x + g * n, weights, n, four ? tries4 : tries8,
-                                                 four ? -8 : -127, four ? 7 : 127);
-        write_scale(scales + 2 * g, scale);
-        if (four)
-            write4(kernels, x + g * n, n, scale, codes + g * n / 2);
-        else
-            write8(kernels, x, n, scale, type == QUANT_PACKED8, codes);
+}
+
+/* For all rows alike. What the first columns of a block do is made good by the others, and so costs
+ * but the square of the diagonal. */
+static void weigh_columns(const struct quantize_source *from, const struct quantized *to,
+                          const struct room *room)
+{
+    const size_t n = from->n_in / (size_t)to->scales.shape[1], block = quantize_block(from->n_in);
+    for (size_t k = 0; from->factors && k < from->n_in; k++) {
+        const float diagonal = from->factors[k * block + k % block];
+        room->u[k] = diagonal * diagonal;
     }
+    for (size_t k = 0; to->format.type == QUANT_PACKED4 && k < from->n_in; k += n)
+        weigh_group(from->factors      ? room->u + k
+                    : from->importance ? from->importance + k
+                                       : NULL,
+                    n, room->weights + k);
 }
 
 void quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch)
 {
+    const struct room room = share_out(from, scratch);
     assert(!from->factors || !from->transposed);
     if (from->factors)
-        measure_factors(from, scratch + 2 * from->n_in);
+        measure_factors(from, room.squares);
+    weigh_columns(from, to, &room);
     for (size_t r = begin, n; r < end; r += n) {
         const size_t left = from->n_out - r % from->n_out; /* a strip stays within its matrix */
         n = from->transposed ? STRIP : 1;
         n = n < left ? n : left;
         n = n < end - r ? n : end - r;
         if (from->transposed)
-            read_strip(kernels, from, r, n, scratch);
+            read_strip(kernels, from, r, n, room.rows);
         else
-            read_row(kernels, from, r, scratch);
+            read_row(kernels, from, r, room.rows);
         for (size_t i = 0; i < n; i++)
-            quantize_row(kernels, from, to, r + i, scratch + i * from->n_in);
+            quantize_row(kernels, from, to, r + i, room.rows + i * from->n_in, &room);
     }
 }

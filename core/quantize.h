@@ -2,10 +2,11 @@
  * Quantises one matrix: F32, F16 or BF16 in, the tensors of a format of quant.h out, in exactly the
  * layout that compressed-tensors stores and quant_init takes.
  *
- * Each group of a row gets the scale, out of a few, that leaves the least squared error after it
- * has been rounded to the BF16 that is stored; with four bits errors weigh as much as the caller
- * says of their columns. Rows are independent of each other, and the kernels behind this are EXACT:
- * the bits depend neither on threads nor on the machine.
+ * With eight bits the largest of a row gets the last code: other scales were tried, and what they
+ * gain does not show in a model's guesses. With four each group gets the scale of least squares for
+ * the best of a few sets of codes, errors weighing as much as the caller says of their columns.
+ * Rows are independent of each other, and the kernels behind this are EXACT: the bits depend
+ * neither on threads nor on the machine.
  *
  * Who knows what a matrix is applied to can have more, with four bits: columns that come later make
  * good what rounding has done to earlier ones (Frantar et al. 2022, "GPTQ"), within blocks of

@@ -156,8 +156,9 @@ struct linear_i8_args {
     bool add;
 };
 
-/* How many scales are tried for values that are to share one. */
-enum { QUANT_TRIES = 8 };
+/* For codes of 4 bits: how many scales are tried for a group of values, how long it may be, and the
+ * largest of their weights. */
+enum { QUANT_TRIES = 4, QUANT_GROUP = 128, QUANT_WEIGHT = 4095 };
 
 struct kernels {
     const char *level; /* "scalar", "avx2", ... */
@@ -227,20 +228,33 @@ struct kernels {
     /* ORDER. One block of attention (struct attend_args); see there. */
     void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
 
-    /* EXACT. codes[k] = x[k] / scale, rounded to the nearest whole number (half to even) and held
-     * within [low, high], which lie within [-128, 127]. It is computed as fma(x[k], 1 / scale,
+    /* EXACT. A row in 8 bits: the scale, max |x| / 127 rounded to bf16 (to 0 where it would be
+     * subnormal), is returned, and codes[k] = x[k] / scale, rounded to the nearest whole number
+     * (half to even) and held within [-127, 127]. It is computed as fma(x[k], 1 / scale,
      * 1.5 * 2^23) - 1.5 * 2^23; where scale is 0 so are the codes. */
-    void (*quant_codes)(int8_t *codes, const float *x, size_t n, float scale, float low,
-                        float high);
+    float (*quant_row)(int8_t *codes, const float *x, size_t n);
 
-    /* EXACT. The scale that suits n values best, n at least 1. e, the least or the largest of x and
-     * 0, whichever is further from 0 (the largest where both are), divided by each of the tries and
-     * rounded to bf16 (to 0 where it would be subnormal), are the candidates; the first of those
-     * whose sum over k of weights[k] * (x[k] - scale * code(k))^2 is least is returned. All in f32:
-     * products are fused into the sums, and k goes to the partial sum k % 8; partial sums are added
-     * as ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)). weights NULL: all 1. */
-    float (*quant_scale)(const float *x, const float *weights, size_t n,
-                         const float tries[QUANT_TRIES], float low, float high);
+    /* EXACT. The scales that suit n values in 4 bits, one for each group of them: of a multiple of
+     * 8 values, at most QUANT_GROUP, n being whole groups. e is the least or the largest of a group
+     * and 0, whichever is further from 0 (the largest where both are). Each of the tries, in
+     * sixteenths from 16 to 256, maps e to -try and so gives codes in [-8, 7]; what is best for
+     * them, by least squares weighted with whole numbers from 1 to QUANT_WEIGHT (some of them
+     * near it, for the digits' sake), is
+     *     scale = sum of weight * x * code / sum of weight * code^2,
+     * and the try that takes most from the error (sum of weight * x * code)^2 / sum of weight *
+     * code^2 wins, the first one if several do. All sums are of whole numbers:
+     *     part = 32767 * x / e       by fma(x, 32767 / e, 1.5 * 2^23) - 1.5 * 2^23
+     *     code = part / 16 * -try    >> 15, each step rounded, half up
+     *     part * weight              >> 12, rounded likewise
+     * The scale is rounded to bf16 (to 0 where it would be subnormal); where |e| is below 2^-100 it
+     * is 0. */
+    void (*quant_scales)(float *scales, const float *x, const int16_t *weights, size_t n,
+                         size_t group, const int16_t tries[QUANT_TRIES]);
+
+    /* EXACT. n values in groups of a multiple of 8 -> codes of 4 bits, as in quant_row, held within
+     * [-8, 7], plus 8, two to a byte, the lower half first. */
+    void (*quant_codes)(unsigned char *out, const float *x, const float *scales, size_t n,
+                        size_t group);
 
     /* For measuring, in no class: n_steps rounds of the level's best instruction on registers
      * alone, in enough independent chains to keep it busy. Gives the multiplications and additions

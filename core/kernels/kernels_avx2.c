@@ -260,21 +260,6 @@ static inline void vi_columns(vi *out, const unsigned char *rows, size_t stride)
     out[3] = (vi)_mm256_unpackhi_epi64(ab1, cd1);
 }
 
-/* Two floats, again and again. */
-static inline vf v_pair(const float *p)
-{
-    double two;
-    memcpy(&two, p, sizeof two);
-    return _mm256_castpd_ps(_mm256_set1_pd(two));
-}
-
-/* V_LANES / 2 floats, each in two neighbouring lanes. */
-static inline vf v_twice(const float *p)
-{
-    const __m256i lanes = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
-    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), lanes);
-}
-
 static inline float v_largest(vf x)
 {
     __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
@@ -295,6 +280,40 @@ static inline void v_store_i8(int8_t *p, vi x)
     const __m128i all =
         _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
     _mm_storel_epi64((__m128i *)(void *)p, all);
+}
+
+/* ---- sixteen bits ---- */
+
+typedef int16_t vs __attribute__((vector_size(32)));
+
+static inline vs vs_pack(vi a, vi b)
+{
+    const __m256i both = _mm256_packs_epi32((__m256i)a, (__m256i)b);
+    return (vs)_mm256_permute4x64_epi64(both, _MM_SHUFFLE(3, 1, 2, 0));
+}
+
+static inline vs vs_scale(vs a, vs b)
+{
+    return (vs)_mm256_mulhrs_epi16((__m256i)a, (__m256i)b);
+}
+
+static inline vs vs_hold(vs x)
+{
+    const __m256i low = _mm256_set1_epi16(-8), high = _mm256_set1_epi16(7);
+    return (vs)_mm256_min_epi16(_mm256_max_epi16((__m256i)x, low), high);
+}
+
+static inline vi vs_pairs(vs a, vs b)
+{
+    return (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+}
+
+static inline void vi_fold(int32_t *p, vi x)
+{
+    const __m256i two = (__m256i)x;
+    const __m128i one =
+        _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+    _mm_storeu_si128((__m128i *)(void *)p, one);
 }
 
 #include "core/kernels/kernels.inc"

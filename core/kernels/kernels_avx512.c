@@ -28,19 +28,39 @@ static inline vi v_dot_i8(vi acc, vi w, vi x)
     return dot_pairs(acc, _mm512_abs_epi8((__m512i)w), turned);
 }
 
-/* Two floats, again and again. */
-static inline vf v_pair(const float *p)
+/* ---- sixteen bits ---- */
+
+typedef int16_t vs __attribute__((vector_size(64)));
+
+static inline vs vs_pack(vi a, vi b)
 {
-    double two;
-    memcpy(&two, p, sizeof two);
-    return _mm512_castpd_ps(_mm512_set1_pd(two));
+    const __m512i in_turn = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    return (vs)_mm512_permutexvar_epi64(in_turn, _mm512_packs_epi32((__m512i)a, (__m512i)b));
 }
 
-/* V_LANES / 2 floats, each in two neighbouring lanes. */
-static inline vf v_twice(const float *p)
+static inline vs vs_scale(vs a, vs b)
 {
-    const __m512i lanes = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-    return _mm512_permutexvar_ps(lanes, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+    return (vs)_mm512_mulhrs_epi16((__m512i)a, (__m512i)b);
+}
+
+static inline vs vs_hold(vs x)
+{
+    const __m512i low = _mm512_set1_epi16(-8), high = _mm512_set1_epi16(7);
+    return (vs)_mm512_min_epi16(_mm512_max_epi16((__m512i)x, low), high);
+}
+
+static inline vi vs_pairs(vs a, vs b)
+{
+    return (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+}
+
+static inline void vi_fold(int32_t *p, vi x)
+{
+    const __m256i low = _mm512_castsi512_si256((__m512i)x);
+    const __m256i two = _mm256_add_epi32(low, _mm512_extracti64x4_epi64((__m512i)x, 1));
+    const __m128i one =
+        _mm_add_epi32(_mm256_castsi256_si128(two), _mm256_extracti128_si256(two, 1));
+    _mm_storeu_si128((__m128i *)(void *)p, one);
 }
 
 static inline float v_least(vf x)

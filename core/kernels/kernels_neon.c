@@ -5,20 +5,6 @@
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_neon.h"
 
-/* Two floats, again and again. */
-static inline vf v_pair(const float *p)
-{
-    const float32x2_t two = vld1_f32(p);
-    return vcombine_f32(two, two);
-}
-
-/* V_LANES / 2 floats, each in two neighbouring lanes. */
-static inline vf v_twice(const float *p)
-{
-    const vf pair = v_pair(p);
-    return vzip1q_f32(pair, pair);
-}
-
 static inline float v_least(vf x)
 {
     return vminvq_f32(x);
@@ -40,6 +26,36 @@ static inline vi v_dot_i8(vi acc, vi w, vi x)
 static inline vi v_dot_u4(vi acc, vi w, vi x)
 {
     return v_dot_i8(acc, w, x);
+}
+
+/* ---- sixteen bits ---- */
+
+typedef int16_t vs __attribute__((vector_size(16)));
+
+static inline vs vs_pack(vi a, vi b)
+{
+    return (vs)vcombine_s16(vmovn_s32((int32x4_t)a), vmovn_s32((int32x4_t)b));
+}
+
+static inline vs vs_scale(vs a, vs b)
+{
+    return (vs)vqrdmulhq_s16((int16x8_t)a, (int16x8_t)b);
+}
+
+static inline vs vs_hold(vs x)
+{
+    return (vs)vminq_s16(vmaxq_s16((int16x8_t)x, vdupq_n_s16(-8)), vdupq_n_s16(7));
+}
+
+static inline vi vs_pairs(vs a, vs b)
+{
+    const int16x8_t x = (int16x8_t)a, y = (int16x8_t)b;
+    return (vi)vmlal_high_s16(vmull_s16(vget_low_s16(x), vget_low_s16(y)), x, y);
+}
+
+static inline void vi_fold(int32_t *p, vi x)
+{
+    vst1q_s32(p, (int32x4_t)x);
 }
 
 #include "core/kernels/kernels.inc"

@@ -403,13 +403,6 @@ static float code_of(float x, float inverse, float low, float high)
     return t - whole;
 }
 
-static void quant_codes(int8_t *codes, const float *x, size_t n, float scale, float low, float high)
-{
-    const float inverse = inverse_of(scale);
-    for (size_t k = 0; k < n; k++)
-        codes[k] = (int8_t)code_of(x[k], inverse, low, high);
-}
-
 static float round_to_bf16(float f)
 {
     uint32_t bits;
@@ -421,36 +414,73 @@ static float round_to_bf16(float f)
     return f;
 }
 
-static float quant_error(const float *x, const float *weights, size_t n, float scale, float low,
-                         float high)
+static float quant_row(int8_t *codes, const float *x, size_t n)
 {
-    const float inverse = inverse_of(scale);
-    float p[8] = {0};
-    for (size_t k = 0; k < n; k++) {
-        const float off = fmaf(code_of(x[k], inverse, low, high), -scale, x[k]);
-        p[k % 8] = fmaf(weights ? weights[k] * off : off, off, p[k % 8]);
-    }
-    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+    float largest = 0;
+    for (size_t k = 0; k < n; k++)
+        largest = fabsf(x[k]) > largest ? fabsf(x[k]) : largest;
+    const float scale = round_to_bf16(largest / 127), inverse = inverse_of(scale);
+    for (size_t k = 0; k < n; k++)
+        codes[k] = (int8_t)code_of(x[k], inverse, -127, 127);
+    return scale;
 }
 
-static float quant_scale(const float *x, const float *weights, size_t n,
-                         const float tries[QUANT_TRIES], float low, float high)
+static float extreme_of(const float *x, size_t n)
 {
-    float least = 0, largest = 0, best = 0, best_error = INFINITY;
+    float least = 0, largest = 0;
     for (size_t k = 0; k < n; k++) {
         least = x[k] < least ? x[k] : least;
         largest = x[k] > largest ? x[k] : largest;
     }
-    const float extreme = -least > largest ? least : largest;
+    return -least > largest ? least : largest;
+}
+
+/* x / 2^n, rounded. */
+static int32_t shift_round(int32_t x, int n)
+{
+    return (x + (1 << (n - 1))) >> n;
+}
+
+static float group_scale(const float *x, const int16_t *weights, size_t n,
+                         const int16_t tries[QUANT_TRIES])
+{
+    const float extreme = extreme_of(x, n), inverse = 32767 / extreme;
+    float best = 0, most = 0;
+    if (!(fabsf(extreme) >= 0x1p-100f))
+        return 0;
     for (size_t i = 0; i < QUANT_TRIES; i++) {
-        const float scale = round_to_bf16(extreme / tries[i]);
-        const float error = quant_error(x, weights, n, scale, low, high);
-        if (i == 0 || error < best_error) {
-            best = scale;
-            best_error = error;
+        int32_t products = 0, squares = 0;
+        for (size_t k = 0; k < n; k++) {
+            const int32_t part = (int32_t)code_of(x[k], inverse, -32767, 32767);
+            int32_t code = shift_round(shift_round(part, 4) * -tries[i], 15);
+            code = code < -8 ? -8 : code > 7 ? 7 : code;
+            products += code * shift_round(part * weights[k], 12);
+            squares += code * code * weights[k];
         }
+        const float taken = (float)products * (float)products / (float)squares;
+        if (taken > most)
+            best = (float)products / (float)squares * (extreme * (4096.0f / 32767));
+        most = taken > most ? taken : most;
     }
-    return best;
+    return round_to_bf16(best);
+}
+
+static void quant_scales(float *scales, const float *x, const int16_t *weights, size_t n,
+                         size_t group, const int16_t tries[QUANT_TRIES])
+{
+    for (size_t k = 0; k < n; k += group)
+        scales[k / group] = group_scale(x + k, weights + k, group, tries);
+}
+
+static void quant_codes(unsigned char *out, const float *x, const float *scales, size_t n,
+                        size_t group)
+{
+    for (size_t k = 0; k < n; k += 2) {
+        const float inverse = inverse_of(scales[k / group]);
+        const int low = (int)code_of(x[k], inverse, -8, 7) + 8;
+        const int high = (int)code_of(x[k + 1], inverse, -8, 7) + 8;
+        out[k / 2] = (unsigned char)(low | high << 4);
+    }
 }
 
 /* To the nearest, ties to even, stopping at the largest finite one. */
@@ -628,8 +658,9 @@ void kernels_scalar_fill(struct kernels *k)
                         [CACHE_F16] = cache_store_f16,
                         [CACHE_I8] = cache_store_i8},
         .attend = {[CACHE_F32] = attend_f32, [CACHE_F16] = attend_f16, [CACHE_I8] = attend_i8},
+        .quant_row = quant_row,
+        .quant_scales = quant_scales,
         .quant_codes = quant_codes,
-        .quant_scale = quant_scale,
         .peak = {[PEAK_F32] = peak_f32},
         .read_all = read_all,
     };

@@ -181,22 +181,30 @@ static void bench_rope(const struct bench *b)
     bench_line(b, "one head of 128", seconds, 3. * DIM, 8. * DIM);
 }
 
-static void bench_quant_codes(const struct bench *b)
+static void bench_quant_row(const struct bench *b)
 {
     double seconds;
-    int8_t *const codes = (int8_t *)b->y;
-    BENCH_BEST(seconds, b->k->quant_codes(codes, b->x, BENCH_ELEMENTS, 0.1f, -8, 7));
+    BENCH_BEST(seconds, b->k->quant_row((int8_t *)b->y, b->x, BENCH_ELEMENTS));
     bench_line(b, "", seconds, 2. * BENCH_ELEMENTS, 5. * BENCH_ELEMENTS);
 }
 
-static void bench_quant_scale(const struct bench *b)
+static void bench_quant_scales(const struct bench *b)
 {
-    enum { GROUP = 64 };
-    static const float tries[QUANT_TRIES] = {-6.5f, -7, -7.5f, -8, -8.5f, -9, -9.5f, -10};
+    static const int16_t tries[QUANT_TRIES] = {120, 128, 136, 144};
+    static int16_t weights[BENCH_ELEMENTS];
     double seconds;
-    BENCH_BEST(seconds, for (size_t i = 0; i < BENCH_ELEMENTS; i += GROUP) b->y[i] =
-                            b->k->quant_scale(b->x + i, b->x, GROUP, tries, -8, 7));
-    bench_line(b, "groups of 64", seconds, 7. * QUANT_TRIES * BENCH_ELEMENTS, 4. * BENCH_ELEMENTS);
+    for (size_t i = 0; i < BENCH_ELEMENTS; i++)
+        weights[i] = (int16_t)(1 + i % QUANT_WEIGHT);
+    BENCH_BEST(seconds, b->k->quant_scales(b->y, b->x, weights, BENCH_ELEMENTS, 64, tries));
+    bench_line(b, "groups of 64", seconds, 4. * QUANT_TRIES * BENCH_ELEMENTS, 6. * BENCH_ELEMENTS);
+}
+
+static void bench_quant_codes(const struct bench *b)
+{
+    double seconds;
+    unsigned char *const codes = (unsigned char *)b->y;
+    BENCH_BEST(seconds, b->k->quant_codes(codes, b->x, b->x + 1, BENCH_ELEMENTS, 64));
+    bench_line(b, "groups of 64", seconds, 2. * BENCH_ELEMENTS, 4.5 * BENCH_ELEMENTS);
 }
 
 static void bench_norm(const struct bench *b, bool layer)

@@ -911,16 +911,65 @@ static void check_attend(const struct slot *slot, const struct kernels *k)
 
 /* ---- quantising ---- */
 
-typedef void codes_fn(int8_t *codes, const float *x, size_t n, float scale, float low, float high);
-typedef float scale_fn(const float *x, const float *weights, size_t n, const float *tries,
-                       float low, float high);
+typedef float row_fn(int8_t *codes, const float *x, size_t n);
+typedef void scales_fn(float *scales, const float *x, const int16_t *weights, size_t n,
+                       size_t group, const int16_t *tries);
+typedef void codes_fn(unsigned char *out, const float *x, const float *scales, size_t n,
+                      size_t group);
 
-/* The limits of 4 or 8 bits. */
-static void random_limits(float *low, float *high)
+static void check_quant_row(const struct slot *slot, const struct kernels *k)
 {
-    const bool four = random_below(2);
-    *low = four ? -8 : -127;
-    *high = four ? 7 : 127;
+    row_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(3000);
+        const enum kind kind = random_below(N_KINDS);
+        float *x = area_floats(0, n);
+        int8_t *codes = area_place(1, n, 1), *expected = area_place(2, n, 1);
+        random_floats(x, n, kind);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu kind %d", k->level, slot->name, n,
+                 (int)kind);
+        const float found = f(codes, x, n), scale = truth(expected, x, n);
+        expect_same(&found, &scale, 1, "differs from the definition");
+        if (memcmp(codes, expected, n) != 0)
+            fail_msg("differs from the definition: %s, seed %lu", parameters, seed);
+        areas_check();
+    }
+}
+
+/* Some groups, of the lengths that are in use and of others. */
+static void random_groups(size_t *n, size_t *group)
+{
+    *group = random_below(2) ? 64 : 8 * (1 + (size_t)random_below(QUANT_GROUP / 8));
+    *n = *group * (1 + random_size(40));
+}
+
+static void check_quant_scales(const struct slot *slot, const struct kernels *k)
+{
+    scales_fn *f, *truth;
+    slot_get(slot, k, &f);
+    slot_get(slot, scalar, &truth);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        size_t n, group;
+        int16_t tries[QUANT_TRIES];
+        const enum kind kind = random_below(N_KINDS);
+        random_groups(&n, &group);
+        float *x = area_floats(0, n), *scales = area_floats(1, n / group);
+        float *expected = area_floats(2, n / group);
+        int16_t *weights = area_place(3, n * sizeof *weights, sizeof *weights);
+        random_floats(x, n, kind);
+        for (size_t i = 0; i < n; i++)
+            weights[i] = (int16_t)(1 + random_below(random_below(2) ? 9 : QUANT_WEIGHT));
+        for (size_t i = 0; i < QUANT_TRIES; i++)
+            tries[i] = (int16_t)(random_below(9) ? 110 + random_below(50) : 16 + random_below(241));
+        snprintf(parameters, sizeof parameters, "%s %s n %zu group %zu kind %d", k->level,
+                 slot->name, n, group, (int)kind);
+        f(scales, x, weights, n, group, tries);
+        truth(expected, x, weights, n, group, tries);
+        expect_same(scales, expected, n / group, "differs from the definition");
+        areas_check();
+    }
 }
 
 static void check_quant_codes(const struct slot *slot, const struct kernels *k)
@@ -929,46 +978,20 @@ static void check_quant_codes(const struct slot *slot, const struct kernels *k)
     slot_get(slot, k, &f);
     slot_get(slot, scalar, &truth);
     for (int c = 0; c < 4 * N_CASES; c++) {
-        const size_t n = random_size(3000);
+        size_t n, group;
         const enum kind kind = random_below(N_KINDS);
-        const float scale = random_below(20) ? random_value(kind) / 9 : 0;
-        float low, high, *x = area_floats(0, n);
-        int8_t *codes = area_place(1, n, 1), *expected = area_place(2, n, 1);
-        random_limits(&low, &high);
+        random_groups(&n, &group);
+        float *x = area_floats(0, n), *scales = area_floats(1, n / group);
+        unsigned char *codes = area_place(2, n / 2, 1), *expected = area_place(3, n / 2, 1);
         random_floats(x, n, kind);
-        snprintf(parameters, sizeof parameters, "%s %s n %zu scale %a high %g", k->level,
-                 slot->name, n, (double)scale, (double)high);
-        f(codes, x, n, scale, low, high);
-        truth(expected, x, n, scale, low, high);
-        if (memcmp(codes, expected, n) != 0)
+        for (size_t i = 0; i < n / group; i++)
+            scales[i] = random_below(20) ? random_value(kind) / 9 : 0;
+        snprintf(parameters, sizeof parameters, "%s %s n %zu group %zu kind %d", k->level,
+                 slot->name, n, group, (int)kind);
+        f(codes, x, scales, n, group);
+        truth(expected, x, scales, n, group);
+        if (memcmp(codes, expected, n / 2) != 0)
             fail_msg("differs from the definition: %s, seed %lu", parameters, seed);
-        areas_check();
-    }
-}
-
-static void check_quant_scale(const struct slot *slot, const struct kernels *k)
-{
-    scale_fn *f, *truth;
-    slot_get(slot, k, &f);
-    slot_get(slot, scalar, &truth);
-    for (int c = 0; c < 4 * N_CASES; c++) {
-        const size_t n = 1 + random_size(1000);
-        const enum kind kind = random_below(N_KINDS);
-        float low, high, tries[QUANT_TRIES];
-        float *x = area_floats(0, n), *weights = area_floats(1, n);
-        random_limits(&low, &high);
-        random_floats(x, n, kind);
-        for (size_t i = 0; i < n; i++)
-            weights[i] = fabsf(random_unit());
-        for (size_t i = 0; i < QUANT_TRIES; i++)
-            tries[i] = low * (1 + random_unit() / 3);
-        if (random_below(2))
-            weights = NULL;
-        snprintf(parameters, sizeof parameters, "%s %s n %zu kind %d high %g%s", k->level,
-                 slot->name, n, (int)kind, (double)high, weights ? " weights" : "");
-        const float found = f(x, weights, n, tries, low, high);
-        const float expected = truth(x, weights, n, tries, low, high);
-        expect_same(&found, &expected, 1, "differs from the definition");
         areas_check();
     }
 }
@@ -1024,16 +1047,22 @@ static void speed_cache_store(const struct slot *slot, const struct bench *b)
     bench_cache_store(b, f, cache_bytes[slot->type]);
 }
 
+static void speed_quant_row(const struct slot *slot, const struct bench *b)
+{
+    (void)slot;
+    bench_quant_row(b);
+}
+
+static void speed_quant_scales(const struct slot *slot, const struct bench *b)
+{
+    (void)slot;
+    bench_quant_scales(b);
+}
+
 static void speed_quant_codes(const struct slot *slot, const struct bench *b)
 {
     (void)slot;
     bench_quant_codes(b);
-}
-
-static void speed_quant_scale(const struct slot *slot, const struct bench *b)
-{
-    (void)slot;
-    bench_quant_scale(b);
 }
 
 static void speed_rope(const struct slot *slot, const struct bench *b)
@@ -1170,8 +1199,9 @@ static const struct slot slots[] = {
     CACHE(attend, "f32", CACHE_F32),
     CACHE(attend, "f16", CACHE_F16),
     CACHE(attend, "i8", CACHE_I8),
+    SLOT(quant_row, check_quant_row, speed_quant_row),
+    SLOT(quant_scales, check_quant_scales, speed_quant_scales),
     SLOT(quant_codes, check_quant_codes, speed_quant_codes),
-    SLOT(quant_scale, check_quant_scale, speed_quant_scale),
     PEAK("f32", PEAK_F32),
     PEAK("bf16", PEAK_BF16),
     PEAK("int8", PEAK_INT8),
@@ -1346,30 +1376,37 @@ static void test_known_attend(void **state)
 }
 
 /* Digits from the functions' series, 30 places. */
-/* What the largest divides into is met exactly; a candidate that cuts it off is worse. */
+/* By hand. */
 static void test_known_scale(void **state)
 {
     (void)state;
-    const float x[] = {-7, 3.5f, 0, 1, -2, 0.5f, 6};
-    const float two[] = {-7, 0.25f}, first[] = {1, 0}, second[] = {0, 1};
-    const float coarse[QUANT_TRIES] = {-1, -7, -28, -1, -1, -1, -1, -1};
-    const float zero[] = {0, 0, -0.0f};
+    const float x[] = {-8, 4, 0, 1, -2, 0.5f, 7, 7.75f}, zero[8] = {0, 0, -0.0f};
+    const float two[] = {-8, 1.25f, 0, 0, 0, 0, 0, 0}, row[] = {-254, 3, 0, 1.5f, 254};
+    const int16_t alike[] = {4095, 4095, 4095, 4095, 4095, 4095, 4095, 4095},
+                  second[] = {1, 4095, 1, 1, 1, 1, 1, 1};
+    const int16_t tries[QUANT_TRIES] = {16, 128, 128, 256};
     for (const char *const *level = kernels_levels; *level; level++) {
         const struct kernels *k = kernels_for(*level);
         if (!k)
             continue;
-        assert_true(k->quant_scale(x, NULL, 7, coarse, -8, 7) == 1);
-        assert_true(k->quant_scale(x, NULL, 7, coarse, -128, 127) == 0.25f);
-        assert_true(k->quant_scale(two, first, 2, coarse, -8, 7) == 7);
-        assert_true(k->quant_scale(two, second, 2, coarse, -8, 7) == 0.25f);
-        assert_true(k->quant_scale(zero, NULL, 3, coarse, -8, 7) == 0);
-        int8_t codes[7];
-        k->quant_codes(codes, x, 7, 1, -8, 7);
-        const int8_t expected[] = {-7, 4, 0, 1, -2, 0, 6};
+        float scale[1];
+        k->quant_scales(scale, x, alike, 8, 8, tries);
+        assert_true(scale[0] == 1.0234375f); /* 188.75 / 184, by -8 4 0 1 -2 1 7 7 */
+        k->quant_scales(scale, two, alike, 8, 8, tries);
+        assert_true(scale[0] == 1); /* 65.25 / 65, by -8 1 */
+        k->quant_scales(scale, two, second, 8, 8, tries);
+        assert_true(scale[0] == 1.25f); /* by the same, of which only the 1 for 1.25 counts */
+        k->quant_scales(scale, zero, alike, 8, 8, tries);
+        assert_true(scale[0] == 0);
+
+        unsigned char codes[4];
+        const unsigned char expected[] = {0xc0, 0x98, 0x86, 0xff}; /* half to even */
+        k->quant_codes(codes, x, (const float[]){1}, 8, 8);
         assert_int_equal(memcmp(codes, expected, sizeof codes), 0);
-        k->quant_codes(codes, x, 7, -0.5f, -8, 7);
-        const int8_t cut[] = {7, -7, 0, -2, 4, -1, -8};
-        assert_int_equal(memcmp(codes, cut, sizeof codes), 0);
+        int8_t bytes[5];
+        const int8_t expected_bytes[] = {-127, 2, 0, 1, 127};
+        assert_true(k->quant_row(bytes, row, 5) == 2);
+        assert_int_equal(memcmp(bytes, expected_bytes, sizeof bytes), 0);
     }
 }
 

@@ -18,7 +18,8 @@ struct calibrate {
     const struct model *model;
     struct compute *compute;
     struct session *session;
-    struct sampler *sampler;
+    struct sampler **samplers; /* one for each thread */
+    const float *logits;       /* [N_TEXTS, vocab_size], of this step */
     struct moments *moments;
     struct session_row rows[N_TEXTS];
     int step;
@@ -53,11 +54,35 @@ static void begin_text(struct calibrate *x, int text)
         (struct session_row){.id = first_token(x, text), .sequence = text, .wants_logits = true};
 }
 
-struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
-                                  const volatile sig_atomic_t *stop, struct err *e)
+/* Each thread draws for its part of the texts. */
+static bool take_samplers(struct calibrate *x, struct err *e)
 {
     static const struct sample_params as_it_is = {
         .temperature = 1, .top_p = 1, .typical_p = 1, .repetition_penalty = 1};
+    const int n = compute_n_threads(x->compute);
+    x->samplers = (struct sampler **)calloc((size_t)n, sizeof *x->samplers);
+    if (!x->samplers)
+        return err_no_memory(e);
+    for (int i = 0; i < n; i++)
+        if (!(x->samplers[i] = sampler_new(&as_it_is, x->model->info.vocab_size, 1, e)))
+            return false;
+    return true;
+}
+
+static void draw(struct worker *w, void *context)
+{
+    struct calibrate *const x = context;
+    const size_t n_vocab = (size_t)x->model->info.vocab_size;
+    size_t begin, end;
+    worker_share(w, N_TEXTS, 1, &begin, &end);
+    for (size_t i = begin; i < end; i++)
+        x->rows[i].id = sampler_next(x->samplers[w->index], x->logits + i * n_vocab,
+                                     (uint64_t)x->step * N_TEXTS + i);
+}
+
+struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
+                                  const volatile sig_atomic_t *stop, struct err *e)
+{
     struct calibrate *const x = calloc(1, sizeof *x);
     const int most = m->info.max_positions;
     struct session_params params = {.n_context = N_STEPS < most ? N_STEPS : most,
@@ -73,8 +98,7 @@ struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
     x->compute = c;
     x->moments = moments_new(m, N_TEXTS, e);
     params.moments = x->moments;
-    if (!x->moments || !(x->session = session_new(m, c, &params, e)) ||
-        !(x->sampler = sampler_new(&as_it_is, m->info.vocab_size, 1, e))) {
+    if (!x->moments || !(x->session = session_new(m, c, &params, e)) || !take_samplers(x, e)) {
         calibrate_free(x);
         return NULL;
     }
@@ -85,19 +109,15 @@ struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
 
 bool calibrate_step(struct calibrate *x, size_t *done, size_t *total, struct err *e)
 {
-    const size_t n_vocab = (size_t)x->model->info.vocab_size;
     const int most = x->model->info.max_positions;
     if (x->step < N_STEPS) {
-        const float *const logits = session_run(x->session, x->rows, N_TEXTS, e);
-        if (!logits)
+        x->logits = session_run(x->session, x->rows, N_TEXTS, e);
+        if (!x->logits)
             return false;
-        for (int i = 0; i < N_TEXTS; i++) {
-            const int32_t id = sampler_next(x->sampler, logits + (size_t)i * n_vocab,
-                                            (uint64_t)(x->step * N_TEXTS + i));
-            x->rows[i].id = id;
-            if (is_end(x, id) || session_sequence_position(x->session, i) == most)
+        compute_run(x->compute, draw, x);
+        for (int i = 0; i < N_TEXTS; i++)
+            if (is_end(x, x->rows[i].id) || session_sequence_position(x->session, i) == most)
                 begin_text(x, i);
-        }
         x->step++;
     }
     *done = (size_t)x->step * N_TEXTS;
@@ -118,7 +138,9 @@ void calibrate_free(struct calibrate *x)
     if (!x)
         return;
     session_free(x->session);
-    sampler_free(x->sampler);
+    for (int i = 0; x->samplers && i < compute_n_threads(x->compute); i++)
+        sampler_free(x->samplers[i]);
+    free((void *)x->samplers);
     moments_free(x->moments);
     free(x);
 }

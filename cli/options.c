@@ -367,5 +367,7 @@ bool options_parse(struct options *o, int argc, char **argv, int first, unsigned
         if (!ok)
             return false;
     }
+    if (o->output != NULL && strcmp(o->output, "-") == 0)
+        o->output = NULL; /* standard output, as without the option */
     return true;
 }

@@ -55,6 +55,8 @@ for threads in 1 3; do
     succeeds "-t $threads" batch -t $threads --ordered "$tmp/good"
     same "-t $threads gives the same" "$tmp/expected" "$tmp/out"
 done
+succeeds "-o -" batch -o - --ordered "$tmp/good"
+same "-o - is standard output" "$tmp/expected" "$tmp/out"
 succeeds "any order" batch "$tmp/good"
 sort "$tmp/out" >"$tmp/sorted_out"
 sort "$tmp/expected" >"$tmp/sorted"

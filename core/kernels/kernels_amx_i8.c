@@ -39,7 +39,7 @@ struct x_part {
     unsigned char codes[X_CODES] __attribute__((aligned(64)));
     float scales[X_GROUPS];
     size_t x0, n_x, n_padded;
-    size_t k, n, n_k; /* n_k: n in whole groups */
+    size_t k, n, n_k; /* n_k: n in whole groups; n 0: none yet */
 };
 
 /* W_K codes, less their zero points, of two tiles of weights: [2][W_K / step][T_ROWS][step]. */
@@ -58,22 +58,22 @@ INLINE size_t step_of(const struct linear_i8_args *a)
 
 /* Where in a row of x the 16 codes lie that multiply 16 codes of a row of weights in a tile, from
  * code k on. In split order a group is in two places. */
-INLINE size_t x_place(const struct linear_i8_args *a, int type, size_t k)
+INLINE size_t x_place(int type, size_t group, size_t k)
 {
     if (type == DOT_I8)
         return k;
-    const size_t j = k % a->x_group, half = a->x_group / 2;
+    const size_t j = k % group, half = group / 2;
     return i8_place(k - j, true) + j / half * (KERNELS_I8_BLOCK / 2) + j % half;
 }
 
 /* Rows [i, i + T_ROWS) of the part, as far as there are, zeros behind them. */
-static void x_pack_tile(unsigned char *out, const struct linear_i8_args *a, int type,
+INLINE void x_pack_tile(unsigned char *out, const struct linear_i8_args *a, int type, size_t group,
                         const struct x_part *p, size_t i)
 {
     const unsigned char *const rows = a->x + (p->x0 + i) * a->x_stride;
     const size_t n_rows = at_most(p->n_x - i, T_ROWS);
     for (size_t k = 0; k < p->n_k; k += 16, out += 16 * T_ROWS) {
-        const size_t place = x_place(a, type, p->k + k);
+        const size_t place = x_place(type, group, p->k + k);
         vi columns[4];
         if (n_rows == T_ROWS) {
             vi_columns(columns, rows + place, a->x_stride);
@@ -109,8 +109,15 @@ static void x_pack(struct x_part *p, const struct linear_i8_args *a, int type, s
     p->k = k;
     p->n = at_most(a->n_k - k, span);
     p->n_k = (p->n + a->x_group - 1) / a->x_group * a->x_group;
-    for (size_t i = 0; i < p->n_x; i += T_ROWS)
-        x_pack_tile(p->codes + i * p->n_k, a, type, p, i);
+    for (size_t i = 0; i < p->n_x; i += T_ROWS) {
+        unsigned char *const out = p->codes + i * p->n_k;
+        if (a->x_group == 128)
+            x_pack_tile(out, a, type, 128, p, i);
+        else if (a->x_group == 64)
+            x_pack_tile(out, a, type, 64, p, i);
+        else
+            x_pack_tile(out, a, type, 32, p, i);
+    }
     x_pack_scales(p, a);
 }
 
@@ -313,66 +320,74 @@ INLINE void group_multiply(whole_block *whole, const unsigned char *w, const uns
     }
 }
 
-/* What is multiplied: W_K codes of two tiles of weights with as many of rows of x from row i on,
- * codes [k, k + n) of the part. */
+/* What is multiplied: W_K codes of two tiles of weights with all rows of the part of x, whose codes
+ * they are from k on. */
 struct block {
     const struct linear_i8_args *a;
     const struct w_part *w;
     const struct x_part *x;
-    size_t i, k, n;
-    sums_block *sums;
+    size_t k;
+    sums_block *sums; /* for every PAIR rows of x */
     struct tile_fetch *fetch;
 };
 
-/* As many whole units of form.n_groups groups as there are from group g on. Returns the group
- * behind them. */
-INLINE size_t block_units(const struct block *b, size_t g, struct form form)
+/* What group_multiply has left in `whole` for groups from g on and rows of x from i on. */
+INLINE void wait_for(struct waiting *w, const struct block *b, const whole_block *whole, size_t g,
+                     size_t i, struct form form)
+{
+    const struct x_part *const x = b->x;
+    const float *scales = x->scales + (b->k / b->a->x_group + g) * x->n_padded + i;
+    w->row = 0;
+    w->whole = whole;
+    w->sums = b->sums + i / PAIR;
+    w->begun = x->k + b->k + g > 0 ? 0xffff : 0;
+    w->w_scales = &b->w->scales[0][g];
+    for (size_t j = 0; j < form.n_groups; j++, scales += x->n_padded)
+        for (size_t t = 0; t < form.n_tiles; t++)
+            w->x_scales[j][t] = v_load(scales + t * T_ROWS);
+}
+
+/* Groups [g0, g_end), form.n_groups at a time, with rows [i0, end) of x, form.n_tiles tiles at a
+ * time. */
+INLINE void block_units(const struct block *b, size_t g0, size_t g_end, size_t i0, size_t end,
+                        struct form form)
 {
     whole_block whole[2][UNIT_GROUPS] __attribute__((aligned(64)));
-    const size_t step = step_of(b->a), group = b->a->x_group;
-    const size_t n_groups = (b->n + group - 1) / group;
-    const struct x_part *const x = b->x;
-    const unsigned char *const codes = x->codes + b->i * x->n_k + b->k * T_ROWS;
-    const float *scales = x->scales + (b->k / group + g) * x->n_padded + b->i;
-    struct waiting waiting = {.row = PAIR};
-    for (size_t unit = 0; g + form.n_groups <= n_groups; unit++) {
-        for (size_t j = 0; j < form.n_groups; j++) {
-            const size_t at = (g + j) * group * T_ROWS;
-            group_multiply(&whole[unit % 2][j], b->w->codes[0] + at, codes + at, x->n_k * T_ROWS,
-                           step, form, &waiting, b->fetch);
+    const size_t step = step_of(b->a), size = b->a->x_group * T_ROWS;
+    const size_t x_stride = b->x->n_k * T_ROWS;
+    struct waiting waiting = {
+        .row = PAIR, .whole = whole[0], .sums = b->sums, .w_scales = b->w->scales[0]};
+    size_t turn = 0;
+    for (size_t i = i0; i < end; i += form.n_tiles * T_ROWS) {
+        const unsigned char *const codes = b->x->codes + i * b->x->n_k + b->k * T_ROWS;
+        for (size_t g = g0; g < g_end; g += form.n_groups, turn = !turn) {
+            for (size_t j = g; j < g + form.n_groups; j++)
+                group_multiply(&whole[turn][j - g], b->w->codes[0] + j * size, codes + j * size,
+                               x_stride, step, form, &waiting, b->fetch);
+            wait_for(&waiting, b, whole[turn], g, i, form);
         }
-        waiting.row = 0;
-        waiting.whole = whole[unit % 2];
-        waiting.sums = b->sums;
-        waiting.begun = x->k + b->k + g > 0 ? 0xffff : 0;
-        waiting.w_scales = &b->w->scales[0][g];
-        for (size_t j = 0; j < form.n_groups; j++, scales += x->n_padded)
-            for (size_t t = 0; t < form.n_tiles; t++)
-                waiting.x_scales[j][t] = v_load(scales + t * T_ROWS);
-        g += form.n_groups;
     }
     waiting_rows(&waiting, form, PAIR);
-    return g;
 }
 
-INLINE void block_groups(const struct block *b, size_t n_tiles, size_t n_steps)
+INLINE void block_groups(const struct block *b, size_t n_groups, size_t n_steps)
 {
-    const size_t g = block_units(b, 0, (struct form){n_tiles, n_steps, UNIT_GROUPS});
-    block_units(b, g, (struct form){n_tiles, n_steps, 1});
+    const size_t n_x = b->x->n_x, rest = n_x % PAIR, whole = n_groups / UNIT_GROUPS * UNIT_GROUPS;
+    const size_t i = rest > 0 && rest <= T_ROWS ? n_x - rest : n_x; /* the last has one tile */
+    block_units(b, 0, whole, 0, i, (struct form){2, n_steps, UNIT_GROUPS});
+    block_units(b, whole, n_groups, 0, i, (struct form){2, n_steps, 1});
+    block_units(b, 0, whole, i, n_x, (struct form){1, n_steps, UNIT_GROUPS});
+    block_units(b, whole, n_groups, i, n_x, (struct form){1, n_steps, 1});
 }
 
-/* A function of its own, so that its loops have the registers. */
-static __attribute__((noinline)) void block_multiply(const struct block *b)
+/* A function of its own, so that its loops have the registers. n: codes. */
+static __attribute__((noinline)) void block_multiply(const struct block *b, size_t n)
 {
-    const bool two = b->x->n_x - b->i > T_ROWS, long_groups = b->a->x_group > T_BYTES;
-    if (two && long_groups)
-        block_groups(b, 2, 2);
-    else if (two)
-        block_groups(b, 2, 1);
-    else if (long_groups)
-        block_groups(b, 1, 2);
+    const size_t group = b->a->x_group, n_groups = (n + group - 1) / group;
+    if (group > T_BYTES)
+        block_groups(b, n_groups, 2);
     else
-        block_groups(b, 1, 1);
+        block_groups(b, n_groups, 1);
 }
 
 /* ---- results ---- */
@@ -437,8 +452,7 @@ INLINE void pair(const struct linear_i8_args *a, int type, const struct x_part *
         const size_t n = at_most(x->n - k, W_K);
         w_pack(&w, a, type, r, x->k + k, n);
         memory_is_written();
-        for (size_t i = 0; i < x->n_x; i += PAIR)
-            block_multiply(&(struct block){a, &w, x, i, k, n, sums + i / PAIR, &fetch});
+        block_multiply(&(struct block){a, &w, x, k, sums, &fetch}, n);
     }
 }
 
@@ -459,8 +473,12 @@ static void strip(const struct linear_i8_args *a, int type, struct x_part *x, si
 /* All weights against rows [x0, x0 + n_x) of x. Where x is packed at once, no sums wait. */
 static void rows_of_x(const struct linear_i8_args *a, int type, size_t x0, size_t n_x)
 {
-    struct x_part x = {.x0 = x0, .n_x = n_x, .n_padded = (n_x + T_ROWS - 1) / T_ROWS * T_ROWS};
+    struct x_part x;
     sums_block sums[N_SUMS / PAIR / PAIR] __attribute__((aligned(64)));
+    x.x0 = x0;
+    x.n_x = n_x;
+    x.n_padded = (n_x + T_ROWS - 1) / T_ROWS * T_ROWS;
+    x.n = 0;
     const size_t span = X_CODES / x.n_padded / W_K * W_K;
     const size_t n_strip = sizeof sums / sizeof *sums / ((n_x + PAIR - 1) / PAIR) * PAIR;
     const size_t n_r = a->n_k <= span ? PAIR : n_strip;

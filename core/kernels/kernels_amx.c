@@ -34,10 +34,8 @@ enum {
 /* y[i, r + lane] from finished sums, for the lanes of the mask. */
 INLINE void bf_finish(const struct linear_args *a, size_t i, size_t r, vf sum, __mmask16 lanes)
 {
-    float *const y = a->y + i * a->y_stride + r;
-    const vf bias = a->bias ? _mm512_maskz_loadu_ps(lanes, a->bias + r) : v_set(0);
-    const vf old = a->add ? _mm512_maskz_loadu_ps(lanes, y) : v_set(0);
-    _mm512_mask_storeu_ps(y, lanes, old + v_set(a->scale) * (sum + bias));
+    tile_finish(a->y + i * a->y_stride + r, sum, a->bias ? a->bias + r : NULL, a->scale, a->add,
+                lanes);
 }
 
 INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
@@ -177,13 +175,6 @@ static void rows_few(const struct linear_args *a)
 
 /* ---- many rows of x, which are the left side; weights are packed ---- */
 
-/* The first of the T_ROWS rows that a tile takes for those from r on: the last tile has rows of the
- * one before. */
-INLINE size_t tile_row(const struct linear_args *a, size_t r)
-{
-    return at_most(r, a->n_w - T_ROWS);
-}
-
 /* Values of BF_R rows of weights as the right side: [BF_K / T_K][2][T_ROWS pairs][T_ROWS rows]. */
 typedef uint16_t bf_block[BF_K / T_K][2][T_ROWS][2 * T_ROWS];
 
@@ -227,7 +218,7 @@ INLINE void pack_columns(uint16_t *out, const struct linear_args *a, size_t k, s
 static void pack_cols(bf_block block, const struct linear_args *a, size_t r, size_t k, size_t n)
 {
     for (size_t half = 0; half < 2; half++) {
-        const size_t c = tile_row(a, r + half * T_ROWS);
+        const size_t c = tile_row(r + half * T_ROWS, a->n_w);
         for (size_t j = 0; j < n; j += T_K)
             pack_columns(block[j / T_K][half][0], a, k + j, c, n - j, T_ROWS);
     }
@@ -236,7 +227,7 @@ static void pack_cols(bf_block block, const struct linear_args *a, size_t r, siz
 static void pack_rows(bf_block block, const struct linear_args *a, size_t r, size_t k, size_t n)
 {
     for (size_t half = 0; half < 2; half++) {
-        const uint16_t *const w = bf_w(a, tile_row(a, r + half * T_ROWS)) + k;
+        const uint16_t *const w = bf_w(a, tile_row(r + half * T_ROWS, a->n_w)) + k;
         size_t j = 0;
         for (; j + T_K <= n; j += T_K)
             pack_tile(block[j / T_K][half][0], w + j, a->w_stride);
@@ -336,8 +327,8 @@ INLINE struct chores chores_of(const struct linear_args *a, const bf_sums *sums,
     c.rows_a_step = (2 * T_ROWS + n_steps - 1) / n_steps;
     for (size_t half = 0; half < 2; half++) {
         const size_t row = r + half * T_ROWS;
-        c.r[half] = tile_row(a, row);
-        c.lanes[half] = (__mmask16)(0xffffu << at_most(row - c.r[half], T_ROWS));
+        c.r[half] = tile_row(row, a->n_w);
+        c.lanes[half] = tile_lanes(row, a->n_w);
     }
     return c;
 }

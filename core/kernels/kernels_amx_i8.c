@@ -123,13 +123,6 @@ static void x_pack(struct x_part *p, const struct linear_i8_args *a, int type, s
 
 /* ---- weights ---- */
 
-/* The first of the T_ROWS rows that a tile takes for those from r on: the last tile has rows of the
- * one before. */
-INLINE size_t tile_row(const struct linear_i8_args *a, size_t r)
-{
-    return at_most(r, a->n_w - T_ROWS);
-}
-
 /* 64 codes of a row, from k on. */
 INLINE void w_store(unsigned char *out, size_t k, size_t step, __m512i codes)
 {
@@ -213,7 +206,7 @@ INLINE void w_pack_groups(struct w_part *p, const struct linear_i8_args *a, int 
     int8_t zeros[W_GROUPS];
     memset(zeros, a->zero, sizeof zeros);
     for (size_t i = 0; i < PAIR; i++) {
-        const size_t row = tile_row(a, r + i / T_ROWS * T_ROWS) + i % T_ROWS;
+        const size_t row = tile_row(r + i / T_ROWS * T_ROWS, a->n_w) + i % T_ROWS;
         unsigned char *const out = p->codes[i / T_ROWS] + i % T_ROWS * at_most(group, T_BYTES);
         w_scales(a, row, g, n_groups, p->scales[i]);
         if (a->zeros)
@@ -396,9 +389,7 @@ static __attribute__((noinline)) void block_multiply(const struct block *b, size
 INLINE void finish_row(const struct linear_i8_args *a, size_t i, size_t r, vf sum, __mmask16 lanes)
 {
     float *const y = a->y + i * a->y_stride + r;
-    const vf bias = a->bias ? _mm512_maskz_loadu_ps(lanes, a->bias + r) : v_set(0);
-    const vf old = a->add ? _mm512_maskz_loadu_ps(lanes, y) : v_set(0);
-    _mm512_mask_storeu_ps(y, lanes, old + v_set(a->scale) * (sum + bias));
+    tile_finish(y, sum, a->bias ? a->bias + r : NULL, a->scale, a->add, lanes);
     __builtin_prefetch(y + PAIR, 1); /* what the next two tiles bring */
 }
 
@@ -406,8 +397,8 @@ INLINE void finish_row(const struct linear_i8_args *a, size_t i, size_t r, vf su
 INLINE void finish_tile(const struct linear_i8_args *a, const float *sums, size_t r, size_t i,
                         size_t n_x)
 {
-    const size_t first = tile_row(a, r);
-    const __mmask16 lanes = (__mmask16)(0xffffu << at_most(r - first, T_ROWS));
+    const size_t first = tile_row(r, a->n_w);
+    const __mmask16 lanes = tile_lanes(r, a->n_w);
     for (size_t j = 0; j < n_x; j += 4) {
         vi columns[4];
         vi_columns(columns, (const unsigned char *)(sums + j), sizeof(float) * PAIR);

@@ -6,6 +6,7 @@
 #define CORE_KERNELS_TILES_AMX_H
 
 #include <immintrin.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,31 @@ static inline void tiles_open(const struct tile_config *c)
 {
     memory_is_written();
     _tile_loadconfig(c);
+}
+
+/* The first of the T_ROWS rows that a tile takes of n, at least T_ROWS, for those from r on: the
+ * last tile has rows of the one before. */
+static inline size_t tile_row(size_t r, size_t n)
+{
+    return r < n - T_ROWS ? r : n - T_ROWS;
+}
+
+/* The lanes of such a tile that are its alone. */
+static inline __mmask16 tile_lanes(size_t r, size_t n)
+{
+    const size_t n_before = r - tile_row(r, n);
+    return (__mmask16)(0xffffu << (n_before < T_ROWS ? n_before : T_ROWS));
+}
+
+/* y[lane] = (add ? y[lane] : 0) + scale * (sum[lane] + (bias ? bias[lane] : 0)), for the lanes of
+ * the mask. */
+static inline void tile_finish(float *y, __m512 sum, const float *bias, float scale, bool add,
+                               __mmask16 lanes)
+{
+    const __m512 none = _mm512_setzero_ps();
+    const __m512 shift = bias ? _mm512_maskz_loadu_ps(lanes, bias) : none;
+    const __m512 old = add ? _mm512_maskz_loadu_ps(lanes, y) : none;
+    _mm512_mask_storeu_ps(y, lanes, old + _mm512_set1_ps(scale) * (sum + shift));
 }
 
 /*

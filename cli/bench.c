@@ -1,8 +1,8 @@
 /*
- * The limits of the machine are taken right before and right after what stands against them, the
- * better of both, because a machine that others use too changes its mind. What a limit allows is
- * the longer of two times: to read what has to be read, and to do the arithmetic with the fastest
- * dots that the form of the weights admits.
+ * The limits of the machine are taken around each repetition, and their mean is what it stands
+ * against, because a machine that others use too changes its mind from one second to the next.
+ * What a limit allows is the longer of two times: to read what has to be read, and to do the
+ * arithmetic with the fastest dots that the form of the weights admits.
  */
 #include "cli/bench.h"
 
@@ -63,30 +63,6 @@ static bool run_tokens(const struct bench *b, const struct bench_test *test, int
     return ok;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorted seconds of each run. */
-static bool time_runs(const struct bench *b, const struct bench_test *test, struct session *s,
-                      double *seconds, struct err *e)
-{
-    const int warm = test->is_prompt || test->n < WARM_STEPS ? test->n : WARM_STEPS;
-    session_expect(s, test->depth + test->n);
-    bool ok = run_tokens(b, test, warm, s, seconds, e);
-    for (int i = 0; ok && i < b->n_repetitions; i++)
-        ok = run_tokens(b, test, test->n, s, &seconds[i], e);
-    qsort(seconds, (size_t)b->n_repetitions, sizeof *seconds, compare);
-    return ok;
-}
-
-static double median(const double *sorted, int n)
-{
-    return (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
-}
-
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 /* What the cache takes for a position, from what it takes for as many as may share a page. */
@@ -113,62 +89,125 @@ static void add_pass(const struct model *m, int position, int n, struct work *to
         total->operations[form] += w.operations[form];
 }
 
-/* The seconds that the limits leave for the test. */
-static double least_seconds(const struct bench *b, const struct bench_test *test,
+static void add_work(const struct bench *b, const struct bench_test *test, struct work *total)
+{
+    if (test->is_prompt)
+        add_pass(b->model, test->depth, test->n, total);
+    for (int i = 0; !test->is_prompt && i < test->n; i++)
+        add_pass(b->model, test->depth + i, 1, total);
+}
+
+/* The seconds that the limits leave for the work. */
+static double least_seconds(const struct work *work, double kv_position_bytes,
                             const struct machine_limits *limits)
 {
-    const struct session_params params = params_of(b, test);
     const double speed[N_WORK_FORMS] = {
         [WORK_F32] = limits->f32_per_s,
         [WORK_BF16] = fmax(limits->f32_per_s, limits->bf16_per_s),
         [WORK_INT8] = fmax(limits->f32_per_s, limits->int8_per_s),
     };
-    struct work work = {.weight_bytes = 0};
     double arithmetic = 0;
-    if (test->is_prompt)
-        add_pass(b->model, test->depth, test->n, &work);
-    for (int i = 0; !test->is_prompt && i < test->n; i++)
-        add_pass(b->model, test->depth + i, 1, &work);
     for (int form = 0; form < N_WORK_FORMS; form++)
-        arithmetic += work.operations[form] / speed[form];
-    const double bytes = work.weight_bytes + work.kv_positions * kv_bytes(b->model, &params);
+        arithmetic += work->operations[form] / speed[form];
+    const double bytes = work->weight_bytes + work->kv_positions * kv_position_bytes;
     return fmax(bytes / limits->read_bytes_per_s, arithmetic);
 }
 
+static struct machine_limits mean_limits(const struct machine_limits *a,
+                                         const struct machine_limits *b)
+{
+    return (struct machine_limits){
+        .read_bytes_per_s = (a->read_bytes_per_s + b->read_bytes_per_s) / 2,
+        .f32_per_s = (a->f32_per_s + b->f32_per_s) / 2,
+        .bf16_per_s = (a->bf16_per_s + b->bf16_per_s) / 2,
+        .int8_per_s = (a->int8_per_s + b->int8_per_s) / 2,
+    };
+}
+
+/* ---- repetitions ----------------------------------------------------------------------------- */
+
+/* What repetitions gave, each in a place of its own. */
+struct times {
+    double *seconds, *fractions; /* [n_repetitions] */
+    struct machine_limits best;
+};
+
+/* Seconds and fractions of the runs, each after a token that brings the weights back into caches
+ * which measuring has emptied. */
+static bool time_runs(const struct bench *b, const struct bench_test *test, struct compute *c,
+                      struct session *s, struct times *t, struct err *e)
+{
+    const struct session_params params = params_of(b, test);
+    const double kv = kv_bytes(b->model, &params);
+    const int warm = test->is_prompt || test->n < WARM_STEPS ? test->n : WARM_STEPS;
+    struct machine_limits before, after, mean;
+    struct work work = {.weight_bytes = 0};
+    double unused;
+    add_work(b, test, &work);
+    session_expect(s, test->depth + test->n);
+    if (!run_tokens(b, test, warm, s, &unused, e))
+        return false;
+    machine_measure(b->machine, c, &before);
+    machine_raise(&t->best, &before);
+    for (int i = 0; i < b->n_repetitions; i++, before = after) {
+        if (!run_tokens(b, test, 1, s, &unused, e) ||
+            !run_tokens(b, test, test->n, s, &t->seconds[i], e))
+            return false;
+        machine_measure(b->machine, c, &after);
+        machine_raise(&t->best, &after);
+        mean = mean_limits(&before, &after);
+        t->fractions[i] = least_seconds(&work, kv, &mean) / t->seconds[i];
+    }
+    return true;
+}
+
 static bool measure(const struct bench *b, const struct bench_test *test, struct compute *c,
-                    double *seconds, struct machine_limits *limits, struct err *e)
+                    struct times *t, struct err *e)
 {
     const struct session_params params = params_of(b, test);
     struct session *s = session_new(b->model, c, &params, e);
     if (s == NULL)
         return false;
-    machine_measure(b->machine, c, limits);
-    const bool ok = time_runs(b, test, s, seconds, e);
-    machine_measure(b->machine, c, limits);
+    const bool ok = time_runs(b, test, c, s, t, e);
     session_free(s);
     return ok;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts x[0..n). */
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, compare);
+    return (x[(n - 1) / 2] + x[n / 2]) / 2;
 }
 
 bool bench_measure(const struct bench *b, const struct bench_test *test, struct compute *c,
                    struct bench_result *result, struct err *e)
 {
-    struct machine_limits limits = {.read_bytes_per_s = 0};
     const int n = b->n_repetitions;
-    double *seconds = calloc((size_t)n, sizeof *seconds);
-    if (seconds == NULL)
-        return err_no_memory(e);
-    const bool ok = measure(b, test, c, seconds, &limits, e);
+    struct times t = {
+        .seconds = calloc((size_t)n, sizeof *t.seconds),
+        .fractions = calloc((size_t)n, sizeof *t.fractions),
+    };
+    const bool room = t.seconds != NULL && t.fractions != NULL;
+    const bool ok = room ? measure(b, test, c, &t, e) : err_no_memory(e);
     if (ok) {
         *result = (struct bench_result){
             .test = *test,
-            .rate = test->n / median(seconds, n),
-            .least = test->n / seconds[n - 1],
-            .most = test->n / seconds[0],
-            .fraction = least_seconds(b, test, &limits) / median(seconds, n),
-            .limits = limits,
+            .rate = test->n / median(t.seconds, n),
+            .least = test->n / t.seconds[n - 1],
+            .most = test->n / t.seconds[0],
+            .fraction = median(t.fractions, n),
+            .limits = t.best,
         };
     }
     result->test.n_threads = compute_n_threads(c);
-    free(seconds);
+    free(t.seconds);
+    free(t.fractions);
     return ok;
 }

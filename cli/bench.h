@@ -20,8 +20,8 @@ struct bench_test {
 struct bench_result {
     struct bench_test test;
     double rate, least, most; /* tokens/s: the median run, the slowest and the fastest */
-    double fraction;          /* of the rate that these limits allow: */
-    struct machine_limits limits;
+    double fraction;          /* of the rate that the limits around each run allowed; the median */
+    struct machine_limits limits; /* at their best */
 };
 
 struct bench_machine {
@@ -46,8 +46,8 @@ char *bench_name(const struct bench_test *test, char *out, size_t size);
 /* ERR_CONTEXT where the model cannot hold so many tokens. */
 bool bench_check(const struct bench *b, const struct bench_test *test, struct err *e);
 
-/* A run to warm up and then n_repetitions that count, and the machine's limits before and after
- * them. */
+/* A run to warm up and then n_repetitions that count, each between two looks at the machine's
+ * limits. */
 bool bench_measure(const struct bench *b, const struct bench_test *test, struct compute *c,
                    struct bench_result *result, struct err *e);
 

@@ -5,7 +5,6 @@
  */
 #include "cli/command.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "cli/bench.h"
@@ -108,20 +107,13 @@ static bool open_plan(struct plan *p, struct err *e)
 static void describe(struct plan *p)
 {
     struct bench_machine *m = &p->machine;
-    struct machine_limits *most = &m->limits;
     machine_cpu(m->cpu, sizeof m->cpu);
     m->level = machine_level(p->loaded.compute);
     for (size_t i = 0; i < p->n; i++)
         m->n_threads = max_int(m->n_threads, p->results[i].test.n_threads);
-    for (size_t i = 0; i < p->n; i++) {
-        const struct machine_limits *l = &p->results[i].limits;
-        if (p->results[i].test.n_threads < m->n_threads)
-            continue;
-        most->read_bytes_per_s = fmax(most->read_bytes_per_s, l->read_bytes_per_s);
-        most->f32_per_s = fmax(most->f32_per_s, l->f32_per_s);
-        most->bf16_per_s = fmax(most->bf16_per_s, l->bf16_per_s);
-        most->int8_per_s = fmax(most->int8_per_s, l->int8_per_s);
-    }
+    for (size_t i = 0; i < p->n; i++)
+        if (p->results[i].test.n_threads == m->n_threads)
+            machine_raise(&m->limits, &p->results[i].limits);
 }
 
 /* Opens for test i what the one before did not have. */

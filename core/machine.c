@@ -7,6 +7,7 @@
 
 #include "core/kernels/kernels.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 4, PEAK_STEPS = 1000000, LINE = 64 };
+enum { TRIES = 2, PEAK_STEPS = 1000000, LINE = 64 };
 enum { LEAST_MIB = 256, MOST_MIB = 2048, CACHES = 4 /* times the last level */ };
 
 struct machine {
@@ -107,15 +108,17 @@ static void run_try(struct worker *w, void *context)
         t->seconds = now() - began;
 }
 
-static void raise_limit(struct machine *m, struct compute *c, double (*peak)(size_t n_steps),
-                        double *limit)
+/* Bytes or operations per second, over all tries. */
+static double speed(struct machine *m, struct compute *c, double (*peak)(size_t n_steps))
 {
+    double done = 0, seconds = 0;
     for (int i = 0; i < TRIES; i++) {
         struct try t = {.machine = m, .peak = peak, .done = (double)m->n_bytes};
         compute_run(c, run_try, &t);
-        if (t.done / t.seconds > *limit)
-            *limit = t.done / t.seconds;
+        done += t.done;
+        seconds += t.seconds;
     }
+    return done / seconds;
 }
 
 void machine_measure(struct machine *m, struct compute *c, struct machine_limits *limits)
@@ -124,12 +127,20 @@ void machine_measure(struct machine *m, struct compute *c, struct machine_limits
     if (!m->is_touched)
         compute_run(c, touch, m);
     m->is_touched = true;
-    raise_limit(m, c, NULL, &limits->read_bytes_per_s);
-    raise_limit(m, c, k->peak[PEAK_F32], &limits->f32_per_s);
-    if (k->peak[PEAK_BF16])
-        raise_limit(m, c, k->peak[PEAK_BF16], &limits->bf16_per_s);
-    if (k->peak[PEAK_INT8])
-        raise_limit(m, c, k->peak[PEAK_INT8], &limits->int8_per_s);
+    *limits = (struct machine_limits){
+        .read_bytes_per_s = speed(m, c, NULL),
+        .f32_per_s = speed(m, c, k->peak[PEAK_F32]),
+        .bf16_per_s = k->peak[PEAK_BF16] ? speed(m, c, k->peak[PEAK_BF16]) : 0,
+        .int8_per_s = k->peak[PEAK_INT8] ? speed(m, c, k->peak[PEAK_INT8]) : 0,
+    };
+}
+
+void machine_raise(struct machine_limits *best, const struct machine_limits *limits)
+{
+    best->read_bytes_per_s = fmax(best->read_bytes_per_s, limits->read_bytes_per_s);
+    best->f32_per_s = fmax(best->f32_per_s, limits->f32_per_s);
+    best->bf16_per_s = fmax(best->bf16_per_s, limits->bf16_per_s);
+    best->int8_per_s = fmax(best->int8_per_s, limits->int8_per_s);
 }
 
 char *machine_cpu(char *out, size_t size)

@@ -1,8 +1,8 @@
 /*
  * What this machine could do at best: how fast its threads together read from memory, and how fast
  * they multiply and add on registers alone with the instructions of a level. Measured, not looked
- * up, since a virtual machine's share of both changes by the minute: only speeds of the same
- * minutes compare.
+ * up, since a virtual machine's share of both changes by the second: only speeds of the same
+ * seconds compare.
  */
 #ifndef CORE_MACHINE_H
 #define CORE_MACHINE_H
@@ -22,9 +22,12 @@ struct machine_limits {
 struct machine *machine_new(struct err *e);
 void machine_free(struct machine *m);
 
-/* The best of several tries, for a few tenths of a second. Each member of *limits is raised to what
- * was found, never lowered. */
+/* What the machine gives at this moment, for about a tenth of a second. What a cache held before is
+ * gone afterwards. */
 void machine_measure(struct machine *m, struct compute *c, struct machine_limits *limits);
+
+/* Each member of *best becomes the larger one. */
+void machine_raise(struct machine_limits *best, const struct machine_limits *limits);
 
 /* The processor's name as the system tells it into out[0..size); returns out. */
 char *machine_cpu(char *out, size_t size);

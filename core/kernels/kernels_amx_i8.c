@@ -3,8 +3,8 @@
  * more than a few rows of x. One instruction adds the products of 16 rows of weights, 64 codes
  * each, with those of 16 rows of x to 16 x 16 int32 (Intel SDM volume 2, TDPBSSD).
  *
- * Weights are the left side: their rows become tiles as they lie, 4 bits by a mask and a shift. Of
- * x, the right side, four codes of one row stand beside four of the next. A tile of results is so
+ * Weights are the left side: bytes become tiles where they lie, 4 bits by a mask and a shift. Of x,
+ * the right side, four codes of one row stand beside four of the next. A tile of results is so
  * many rows of weights by rows of x, and is turned around when it is finished. Whole numbers are
  * exact in any order; what is done in f32 is what dots.inc does: one FMA per group and output.
  */
@@ -42,10 +42,13 @@ struct x_part {
     size_t k, n, n_k; /* n_k: n in whole groups; n 0: none yet */
 };
 
-/* W_K codes, less their zero points, of two tiles of weights: [2][W_K / step][T_ROWS][step]. */
+/* Up to W_K codes of two tiles of weights, where the matrix has them or, less their zero points,
+ * in [2][W_K / step][T_ROWS][step]. */
 struct w_part {
     unsigned char codes[2][W_K * T_ROWS] __attribute__((aligned(64)));
     float scales[PAIR][W_GROUPS];
+    const unsigned char *tiles[2];  /* the first ones */
+    size_t row_stride, step_stride; /* bytes from a tile's row to the next, from tile to tile */
 };
 
 /* The codes of a row in a tile: of one group, or half of the longest. */
@@ -198,33 +201,59 @@ INLINE void w_zeros(const struct linear_i8_args *a, size_t r, size_t g, size_t n
         zeros[j] = (int8_t)dot_row_zero(a, r, dot_w_group(a, g + j));
 }
 
+/* Rows of weights that the pair from r on takes as its row i. */
+INLINE size_t w_row(const struct linear_i8_args *a, size_t r, size_t i)
+{
+    return tile_row(r + i / T_ROWS * T_ROWS, a->n_w) + i % T_ROWS;
+}
+
 /* Codes [k, k + n) of the rows from r on. */
 INLINE void w_pack_groups(struct w_part *p, const struct linear_i8_args *a, int type, size_t group,
                           size_t r, size_t k, size_t n)
 {
-    const size_t g = k / group, n_groups = (n + group - 1) / group;
+    const size_t step = at_most(group, T_BYTES);
     int8_t zeros[W_GROUPS];
     memset(zeros, a->zero, sizeof zeros);
     for (size_t i = 0; i < PAIR; i++) {
-        const size_t row = tile_row(r + i / T_ROWS * T_ROWS, a->n_w) + i % T_ROWS;
-        unsigned char *const out = p->codes[i / T_ROWS] + i % T_ROWS * at_most(group, T_BYTES);
-        w_scales(a, row, g, n_groups, p->scales[i]);
+        const size_t row = w_row(a, r, i);
+        unsigned char *const out = p->codes[i / T_ROWS] + i % T_ROWS * step;
         if (a->zeros)
-            w_zeros(a, row, g, n_groups, zeros);
+            w_zeros(a, row, k / group, (n + group - 1) / group, zeros);
         w_pack_row(out, a->w + row * a->w_stride + dot_bytes(type, k), type, group,
                    dot_bytes(type, n), zeros);
     }
+    p->tiles[0] = p->codes[0];
+    p->tiles[1] = p->codes[1];
+    p->row_stride = step;
+    p->step_stride = step * T_ROWS;
 }
 
-static void w_pack(struct w_part *p, const struct linear_i8_args *a, int type, size_t r, size_t k,
+/* Tiles read whole groups: behind a row's end they meet the zeros of x, and the next row has to be
+ * there. */
+static void w_take(struct w_part *p, const struct linear_i8_args *a, int type, size_t r, size_t k,
                    size_t n)
 {
-    if (a->x_group == 128)
+    const bool there = r + PAIR < a->n_w && a->w_stride >= a->x_group;
+    if (type == DOT_I8 && (there || n % a->x_group == 0)) {
+        p->tiles[0] = a->w + w_row(a, r, 0) * a->w_stride + k;
+        p->tiles[1] = a->w + w_row(a, r, T_ROWS) * a->w_stride + k;
+        p->row_stride = a->w_stride;
+        p->step_stride = step_of(a);
+    } else if (a->x_group == 128) {
         w_pack_groups(p, a, type, 128, r, k, n);
-    else if (a->x_group == 64)
+    } else if (a->x_group == 64) {
         w_pack_groups(p, a, type, 64, r, k, n);
-    else
+    } else {
         w_pack_groups(p, a, type, 32, r, k, n);
+    }
+}
+
+static void w_take_scales(struct w_part *p, const struct linear_i8_args *a, size_t r, size_t k,
+                          size_t n)
+{
+    for (size_t i = 0; i < PAIR; i++)
+        w_scales(a, w_row(a, r, i), k / a->x_group, (n + a->x_group - 1) / a->x_group,
+                 p->scales[i]);
 }
 
 /* ---- products ---- */
@@ -275,20 +304,21 @@ INLINE void meanwhile(struct waiting *w, struct form form, size_t n_rows, struct
     waiting_rows(w, form, n_rows);
 }
 
-/* A group's whole numbers: two tiles of weights against those of x. */
-INLINE void group_multiply(whole_block *whole, const unsigned char *w, const unsigned char *x,
-                           size_t x_stride, size_t step, struct form form, struct waiting *waiting,
-                           struct tile_fetch *fetch)
+/* The whole numbers of group g of the weights: two tiles against those of x. */
+INLINE void group_multiply(whole_block *whole, const struct w_part *w, size_t g,
+                           const unsigned char *x, size_t x_stride, size_t x_size, struct form form,
+                           struct waiting *waiting, struct tile_fetch *fetch)
 {
-    const size_t size = step * T_ROWS;
+    const size_t stride = w->row_stride, first = g * form.n_steps * w->step_stride;
+    const unsigned char *w0 = w->tiles[0] + first, *w1 = w->tiles[1] + first;
     const size_t rows = PAIR / (2 * form.n_tiles * form.n_steps * form.n_groups);
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
     UNROLL
-    for (size_t s = 0; s < form.n_steps; s++, w += size, x += size) {
-        _tile_loadd(4, w, step);
+    for (size_t s = 0; s < form.n_steps; s++, x += x_size) {
+        _tile_loadd(4, w0 + s * w->step_stride, stride);
         _tile_loadd(6, x, T_BYTES);
         _tile_dpbssd(0, 4, 6);
         meanwhile(waiting, form, rows, fetch);
@@ -297,7 +327,7 @@ INLINE void group_multiply(whole_block *whole, const unsigned char *w, const uns
             _tile_dpbssd(1, 4, 7);
             meanwhile(waiting, form, rows, fetch);
         }
-        _tile_loadd(5, w + W_K * T_ROWS, step);
+        _tile_loadd(5, w1 + s * w->step_stride, stride);
         _tile_dpbssd(2, 5, 6);
         meanwhile(waiting, form, rows, fetch);
         if (form.n_tiles == 2) {
@@ -346,7 +376,7 @@ INLINE void block_units(const struct block *b, size_t g0, size_t g_end, size_t i
                         struct form form)
 {
     whole_block whole[2][UNIT_GROUPS] __attribute__((aligned(64)));
-    const size_t step = step_of(b->a), size = b->a->x_group * T_ROWS;
+    const size_t size = b->a->x_group * T_ROWS, x_size = step_of(b->a) * T_ROWS;
     const size_t x_stride = b->x->n_k * T_ROWS;
     struct waiting waiting = {
         .row = PAIR, .whole = whole[0], .sums = b->sums, .w_scales = b->w->scales[0]};
@@ -355,8 +385,8 @@ INLINE void block_units(const struct block *b, size_t g0, size_t g_end, size_t i
         const unsigned char *const codes = b->x->codes + i * b->x->n_k + b->k * T_ROWS;
         for (size_t g = g0; g < g_end; g += form.n_groups, turn = !turn) {
             for (size_t j = g; j < g + form.n_groups; j++)
-                group_multiply(&whole[turn][j - g], b->w->codes[0] + j * size, codes + j * size,
-                               x_stride, step, form, &waiting, b->fetch);
+                group_multiply(&whole[turn][j - g], b->w, j, codes + j * size, x_stride, x_size,
+                               form, &waiting, b->fetch);
             wait_for(&waiting, b, whole[turn], g, i, form);
         }
     }
@@ -441,7 +471,9 @@ INLINE void pair(const struct linear_i8_args *a, int type, const struct x_part *
     struct tile_fetch fetch = fetch_next(a, type, x, r);
     for (size_t k = 0; k < x->n; k += W_K) {
         const size_t n = at_most(x->n - k, W_K);
-        w_pack(&w, a, type, r, x->k + k, n);
+        w_take(&w, a, type, r, x->k + k, n);
+        if (k == 0 || a->w_group < a->n_k) /* a row's only scale is there already */
+            w_take_scales(&w, a, r, x->k + k, n);
         memory_is_written();
         block_multiply(&(struct block){a, &w, x, k, sums, &fetch}, n);
     }

@@ -136,25 +136,45 @@ void batch_answer_error_name(size_t number, struct buffer *name)
     buffer_addf(name, "#%zu", number);
 }
 
-/* Finds the two members; a "line" wins, since only errors have one. */
+/* A machine that crashed may have left zeros instead of what was written last. */
+bool batch_answer_may_begin(const char *text, size_t n)
+{
+    static const char own[] = "{\"custom_id\":", openai[] = "{\"id\":\"batch_req-";
+    const size_t n_own = sizeof own - 1, n_openai = sizeof openai - 1;
+    return n == 0 || text[0] == '\0' || memcmp(text, own, n < n_own ? n : n_own) == 0 ||
+           memcmp(text, openai, n < n_openai ? n : n_openai) == 0;
+}
+
+static bool is(struct bytes key, const char *name)
+{
+    return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
+}
+
+/* The members that only answers have: each kind has one of them. */
+static bool is_result(struct bytes key)
+{
+    return is(key, "text") || is(key, "logprob") || is(key, "error") || is(key, "response");
+}
+
+/* A "line" wins over the custom_id, since only errors have one. */
 bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is_error)
 {
     struct err unused;
     struct json_scan s;
     struct bytes key, value;
     double number = 0;
-    bool named = false;
+    bool named = false, has_result = false;
     name->n = 0;
     json_scan_begin(&s, text, n, &unused);
     for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
-        const bool is_id = key.size == 9 && memcmp(key.data, "custom_id", 9) == 0;
-        const bool is_line = key.size == 4 && memcmp(key.data, "line", 4) == 0;
-        if (is_line)
+        const bool is_id = is(key, "custom_id");
+        has_result |= is_result(key);
+        if (is(key, "line"))
             (void)json_scan_number(&s, &number);
         else if (json_scan_skip(&s, &value) && is_id && !named)
             named = batch_line_canonical_id(name, (const char *)value.data, value.size);
     }
-    const bool good = json_scan_done(&s) && named;
+    const bool good = json_scan_done(&s) && named && has_result;
     json_scan_end(&s);
     *is_error = number > 0;
     if (*is_error)

@@ -101,8 +101,8 @@ static bool open_job(struct job *j, struct err *e)
     stream_watch_interrupt();
     stream_watch_termination();
     return open_shard(j, e) && open_input(j, e) && check_output(j, e) &&
-           batch_output_open(&j->output, j->output_path, o->restart, e) &&
-           batch_resume(&j->output, &j->source.answers, &j->n_errors, e) &&
+           batch_output_open(&j->output, j->output_path, e) &&
+           (o->restart || batch_resume(&j->output, &j->source.answers, &j->n_errors, e)) &&
            batch_source_survey(&j->source, &j->n_total, e);
 }
 
@@ -127,6 +127,12 @@ static bool open_engine(struct job *j, struct err *e)
         return false;
     j->engine = batch_engine_new(&j->tools, e);
     return j->engine != NULL;
+}
+
+/* Not before the model is there: one that is missing must cost no answers. */
+static bool drop_answers(struct job *j, struct err *e)
+{
+    return !j->o->restart || !j->output.regular || batch_output_trim(&j->output, 0, e);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -298,7 +304,7 @@ static void free_job(struct job *j)
 bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
 {
     struct job j = {.o = o, .task = task, .output.fd = -1, .began = terminal_clock()};
-    bool ok = open_job(&j, e) && open_engine(&j, e);
+    bool ok = open_job(&j, e) && open_engine(&j, e) && drop_answers(&j, e);
     if (ok) {
         batch_progress_begin(&j.progress, o->quiet, j.source.n_answered);
         ok = run_lines(&j, e);

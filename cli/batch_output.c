@@ -38,7 +38,7 @@ static bool lock(const struct batch_output *out, struct err *e)
     return err_set(e, ERR_RUNTIME, "%s is being written by another process", out->name);
 }
 
-bool batch_output_open(struct batch_output *out, const char *path, bool restart, struct err *e)
+bool batch_output_open(struct batch_output *out, const char *path, struct err *e)
 {
     struct stat about;
     *out = (struct batch_output){.fd = STREAM_STDOUT, .name = "standard output"};
@@ -58,7 +58,7 @@ bool batch_output_open(struct batch_output *out, const char *path, bool restart,
      * back. */
     signal(SIGXFSZ, SIG_IGN);
     out->synced = terminal_clock();
-    return lock(out, e) && (!restart || batch_output_trim(out, 0, e));
+    return lock(out, e);
 }
 
 bool batch_output_trim(struct batch_output *out, uint64_t size, struct err *e)

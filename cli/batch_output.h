@@ -17,10 +17,10 @@ struct batch_output {
     bool unsynced;
 };
 
-/* Opens, creates and locks the file at `path`, which is borrowed; NULL is standard output. With
- * `restart` what the file holds is dropped. ERR_RUNTIME, also where another process has the lock.
- * `out` may be closed in any case. */
-bool batch_output_open(struct batch_output *out, const char *path, bool restart, struct err *e);
+/* Opens, creates and locks the file at `path`, which is borrowed; NULL is standard output. What the
+ * file holds stays as it is. ERR_RUNTIME, also where another process has the lock. `out` may be
+ * closed in any case. */
+bool batch_output_open(struct batch_output *out, const char *path, struct err *e);
 
 /* Cuts a regular file off behind its first `size` bytes and goes on from there. */
 bool batch_output_trim(struct batch_output *out, uint64_t size, struct err *e);

@@ -4,21 +4,23 @@
 #include "cli/batch_answer.h"
 #include "cli/batch_input.h"
 
+static bool refuse(const struct batch_input *in, const char *what, struct err *e)
+{
+    return err_set(e, ERR_RUNTIME, "line %zu of %s %s; --restart drops what is there", in->number,
+                   in->name, what);
+}
+
 static bool add_answer(const struct batch_input *in, struct bytes text, struct buffer *name,
                        struct batch_index *answers, size_t *n_errors, struct err *e)
 {
     bool is_error;
     if (!batch_answer_name((const char *)text.data, text.size, name, &is_error))
-        return err_set(e, ERR_RUNTIME, "line %zu of %s is no answer; --restart drops what is there",
-                       in->number, in->name);
+        return refuse(in, "is no answer", e);
     *n_errors += is_error;
     if (!buffer_ok(name, e))
         return false;
     if (batch_index_find(answers, name->data, name->n) != NULL)
-        return err_set(e, ERR_RUNTIME,
-                       "line %zu of %s answers what was answered already; --restart drops what is "
-                       "there",
-                       in->number, in->name);
+        return refuse(in, "answers what was answered already", e);
     return batch_index_add(answers, name->data, name->n, 0, e);
 }
 
@@ -40,6 +42,9 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, size_t 
         ok = add_answer(&in, text, &name, answers, n_errors, e);
         size = in.offset;
     }
+    if (ok && state == BATCH_INPUT_LINE &&
+        !batch_answer_may_begin((const char *)text.data, text.size))
+        ok = refuse(&in, "is no answer", e);
     ok = ok && state != BATCH_INPUT_FAILED && batch_output_trim(out, size, e);
     buffer_free(&name);
     batch_input_free(&in);

@@ -210,6 +210,18 @@ cp "$tmp/answers" "$tmp/expected"
 refuses "answers of another job" 1 "12 of the answers that are there match no line of $tmp/two" batch -o "$tmp/answers" "$tmp/two"
 refuses "a file that is no output" 1 "line 1 of $tmp/text is no answer; --restart drops what is there" batch -o "$tmp/text" "$tmp/two"
 
+printf 'a note, and no newline' >"$tmp/note"
+cp "$tmp/note" "$tmp/expected_note"
+refuses "a note of one line" 1 "line 1 of $tmp/note is no answer" batch -o "$tmp/note" "$tmp/two"
+same "it is still there" "$tmp/expected_note" "$tmp/note"
+printf '{"custom_id":1,"prompt":"A dog"}\n{"custom_id":"2","prompt":"A cat"}\n' >"$tmp/other_lines"
+refuses "other lines are no answers" 1 "line 1 of $tmp/other_lines is no answer" batch -o "$tmp/other_lines" "$tmp/two"
+for why in "-m $tmp/none" "-c 513" "--cpu none" "--kv-memory 1"; do
+    # shellcheck disable=SC2086 # words
+    run batch --restart $why -o "$tmp/answers" "$tmp/many"
+    same "--restart $why drops no answers" "$tmp/expected" "$tmp/answers"
+done
+
 # Lines are never overwritten by their answers.
 cp "$tmp/two" "$tmp/lines"
 ln -s lines "$tmp/link"

@@ -60,7 +60,7 @@ sed -n 1p answers.1-of-2.jsonl >>answers.2-of-2.jsonl
 refuses "a line is doubled" 1 "line 13 of answers.2-of-2.jsonl answers what was answered already" batch --merge prompts.jsonl -o answers.jsonl
 rm answers.2-of-2.jsonl
 parts
-echo '{"custom_id":"strange"}' >>answers.2-of-2.jsonl
+echo '{"custom_id":"strange","text":""}' >>answers.2-of-2.jsonl
 refuses "an answer too many" 1 "answers.2-of-2.jsonl has an answer that matches no line" batch --merge prompts.jsonl -o answers.jsonl
 rm answers.2-of-2.jsonl
 parts

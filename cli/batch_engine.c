@@ -89,9 +89,8 @@ static bool count_pages(const struct batch_engine *e, struct session_params *par
     size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
     if (n == 0)
         return err_set(err, ERR_RUNTIME,
-                       "%d lines at once need more than %zu bytes of --kv-memory; --parallel lets "
-                       "fewer in",
-                       e->n_parallel, windows + bytes.kv_page);
+                       "--kv-memory must be %zu bytes at least where --parallel is %d",
+                       windows + bytes.kv_page, e->n_parallel);
     n = n < all ? n : all;
     params->n_pages = n < INT_MAX ? (int)n : INT_MAX;
     return true;

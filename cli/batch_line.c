@@ -76,8 +76,8 @@ static bool read_string(const struct value *v, struct buffer *out)
     const bool good = json_scan_string(&s, &text);
     if (good)
         buffer_add(out, (const char *)text.data, text.size);
-    else if (v->line->error.code == ERR_NONE)
-        v->line->error = why;
+    else if (v->line->error.code == ERR_NONE) /* its bytes are counted from the value's first */
+        err_set(&v->line->error, why.code, "\"%s\" is %s", v->key, why.text);
     json_scan_end(&s);
     return good;
 }

@@ -69,11 +69,11 @@ enum batch_input_state batch_source_next(struct batch_source *s, bool wait, stru
         const enum batch_input_state state = batch_input_next(s->input, wait, &text, &whole, e);
         if (state != BATCH_INPUT_LINE)
             return state;
-        if (!s->o->text && is_blank(text))
-            continue;
         const size_t number = s->input->number;
         if (number == 1 && !s->o->text)
             text = without_mark(text);
+        if (!s->o->text && is_blank(text))
+            continue;
         if (!batch_line_parse(line, (const char *)text.data, text.size, number, s->o, s->task,
                               s->o->text, e) ||
             !check_unique(s, line, e)) {

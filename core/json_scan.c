@@ -415,7 +415,7 @@ static bool skip_string(struct json_scan *s)
     for (;;) {
         s->at = plain_end(s);
         if (s->at == s->n || (unsigned char)s->text[s->at] < 0x20) {
-            return fail(s, "no end of a string");
+            return fail(s, s->at < s->n ? "a control character" : "no end of a string");
         }
         if (s->text[s->at] == '"') {
             s->at++;

@@ -77,6 +77,8 @@ succeeds "no lines" batch "$tmp/empty"
 if [ -s "$tmp/out" ]; then fail "no lines, no answers" "$(peek "$tmp/out")"; else ok "no lines, no answers"; fi
 printf '\357\273\277{"prompt":"A","max_tokens":1}\r\n' >"$tmp/windows"
 succeeds "a byte order mark and CRLF" batch "$tmp/windows"
+printf '\357\273\277\r\n' >"$tmp/windows"
+succeeds "nothing but a byte order mark" batch "$tmp/windows"
 
 # ---- the same as tgen alone ----------------------------------------------------------------------------------------
 
@@ -128,6 +130,8 @@ bad() {
 }
 bad "not JSON" '{"custom_id":2,"line":2,"error":"not JSON: no object at byte 0 of 5"}' 'hello'
 bad "cut short" '{"custom_id":2,"line":2,"error":"not JSON: no end of a string' '{"prompt":"x'
+bad "half a character" '"\"prompt\" is not JSON: half a surrogate pair at byte 7 of 8"' '{"prompt":"\ud83d"}'
+bad "a control character" 'a control character at byte' "$(printf '{"prompt":"a\tb"}')"
 bad "more behind it" 'more text' '{"prompt":"x"} {}'
 bad "an unknown key" '{"custom_id":"b","line":2,"error":"unknown key \"promt\""}' '{"promt":"x","custom_id":"b"}'
 bad "a key twice" '\"prompt\" stands there twice' '{"prompt":"x","prompt":"y"}'

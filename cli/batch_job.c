@@ -201,7 +201,7 @@ static bool read_lines(struct job *j, struct err *e)
 static void tell_progress(struct job *j)
 {
     const struct batch_engine_counts *c = batch_engine_counts(j->engine);
-    batch_progress_tell(&j->progress, j->n_done + j->source.n_answered, j->n_total,
+    batch_progress_tell(&j->progress, j->source.n_answered, j->n_done, j->n_total,
                         c->n_prompt + c->n_answer);
 }
 
@@ -306,7 +306,7 @@ bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
     struct job j = {.o = o, .task = task, .output.fd = -1, .began = terminal_clock()};
     bool ok = open_job(&j, e) && open_engine(&j, e) && drop_answers(&j, e);
     if (ok) {
-        batch_progress_begin(&j.progress, o->quiet, j.source.n_answered);
+        batch_progress_begin(&j.progress, o->quiet);
         ok = run_lines(&j, e);
         batch_progress_end(&j.progress);
         if (ok && o->stats && !o->quiet)

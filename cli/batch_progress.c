@@ -9,14 +9,12 @@
 
 static const double ON_TERMINAL = 0.25, ELSEWHERE = 60; /* seconds between two lines */
 
-void batch_progress_begin(struct batch_progress *p, bool quiet, size_t n_before)
+void batch_progress_begin(struct batch_progress *p, bool quiet)
 {
     const double now = terminal_clock();
     /* The same condition as for colour: the line needs escape sequences too. */
-    *p = (struct batch_progress){.quiet = quiet,
-                                 .on_terminal = terminal_has_colour(STDERR_FILENO),
-                                 .n_before = n_before,
-                                 .began = now};
+    *p = (struct batch_progress){
+        .quiet = quiet, .on_terminal = terminal_has_colour(STDERR_FILENO), .began = now};
     p->next = now + (p->on_terminal ? ON_TERMINAL : ELSEWHERE);
 }
 
@@ -31,7 +29,8 @@ static const char *write_time(double seconds, char *out, size_t size)
     return out;
 }
 
-void batch_progress_tell(struct batch_progress *p, size_t n_done, size_t n_total, size_t n_tokens)
+void batch_progress_tell(struct batch_progress *p, size_t n_before, size_t n_done, size_t n_total,
+                         size_t n_tokens)
 {
     char left[32], rest[64] = "", total[32] = "";
     const double now = terminal_clock();
@@ -39,14 +38,15 @@ void batch_progress_tell(struct batch_progress *p, size_t n_done, size_t n_total
         return;
     p->next = now + (p->on_terminal ? ON_TERMINAL : ELSEWHERE);
     const double seconds = now - p->began;
-    const double each = n_done > p->n_before ? seconds / (double)(n_done - p->n_before) : 0;
+    const size_t n_answered = n_before + n_done;
     if (n_total > 0)
         snprintf(total, sizeof total, "/%zu", n_total);
-    if (each > 0 && n_total > n_done)
+    if (n_done > 0 && n_total > n_answered)
         snprintf(rest, sizeof rest, ", %s left",
-                 write_time(each * (double)(n_total - n_done), left, sizeof left));
+                 write_time(seconds / (double)n_done * (double)(n_total - n_answered), left,
+                            sizeof left));
     fprintf(stderr, "%s%zu%s lines, %.1f tokens/s%s%s",
-            p->on_terminal ? "\r\033[2m" : "tgen: ", n_done, total, (double)n_tokens / seconds,
+            p->on_terminal ? "\r\033[2m" : "tgen: ", n_answered, total, (double)n_tokens / seconds,
             rest, p->on_terminal ? "\033[0m\033[K" : "\n");
     p->visible = p->on_terminal;
 }

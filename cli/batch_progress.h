@@ -9,14 +9,15 @@
 
 struct batch_progress {
     bool quiet, on_terminal, visible;
-    size_t n_before;    /* lines that were done when this process began */
     double began, next; /* on terminal_clock: the next line not before */
 };
 
-void batch_progress_begin(struct batch_progress *p, bool quiet, size_t n_before);
+void batch_progress_begin(struct batch_progress *p, bool quiet);
 
-/* n_done lines of n_total (0: not known yet), n_tokens through the model or drawn so far. */
-void batch_progress_tell(struct batch_progress *p, size_t n_done, size_t n_total, size_t n_tokens);
+/* Of n_total lines (0: not known yet) n_before had answers before this process, and n_done have got
+ * theirs from it, with n_tokens through the model or drawn. */
+void batch_progress_tell(struct batch_progress *p, size_t n_before, size_t n_done, size_t n_total,
+                         size_t n_tokens);
 
 /* Takes the line on the terminal away. */
 void batch_progress_end(struct batch_progress *p);

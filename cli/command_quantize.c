@@ -91,10 +91,11 @@ bool command_quantize(const struct options *o, struct err *e)
     struct export *x = NULL;
     struct calibrate *texts = NULL;
     bool ok = check_options(o, e) && load_checkpoint(&l, o, e) && load_stored_model(&l, o, e);
+    stream_watch_interrupt(); /* from here on there may be something to take away */
+    stream_watch_termination();
     if (ok)
         x = export_begin(l.model, l.compute, (enum model_weights)o->weights, o->output, e);
     ok = x != NULL;
-    stream_watch_interrupt();
     if (ok && o->weights == MODEL_Q4) {
         texts = calibrate(o, &l, e);
         ok = texts != NULL;

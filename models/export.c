@@ -212,11 +212,16 @@ static bool check_model(const struct export *x, struct err *e)
 
 /* ---- the directory ---- */
 
+/* Nor a link, which no directory can take the place of. */
 static bool is_empty_or_absent(const char *path, struct err *e)
 {
-    DIR *const dir = opendir(path);
-    if (!dir && errno == ENOENT)
+    struct stat about;
+    const bool there = lstat(path, &about) == 0;
+    if (!there && errno == ENOENT)
         return true;
+    if (there && S_ISLNK(about.st_mode))
+        return err_set(e, ERR_RUNTIME, "%s is there already, a symbolic link", path);
+    DIR *const dir = opendir(path);
     if (!dir)
         return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", path, strerror(errno));
     int n = 0;

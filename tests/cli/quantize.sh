@@ -38,6 +38,8 @@ succeeds "an empty directory is filled" quantize -w q8 -o "$tmp/empty"
 refuses "a directory that is there" 1 'not empty' quantize -w q4 -o "$tmp/q4"
 touch "$tmp/file"
 refuses "a file that is there" 1 "$tmp/file" quantize -w q4 -o "$tmp/file"
+ln -s nowhere "$tmp/link"
+refuses "a link to nothing" 1 "$tmp/link is there already, a symbolic link" quantize -w q4 -o "$tmp/link/"
 refuses "a place that is not there" 1 'No such file' quantize -w q4 -o "$tmp/no/where"
 refuses "no form" 2 '-w q8 or -w q4' quantize -o "$tmp/x"
 refuses "the form as stored" 2 '-w q8 or -w q4' quantize -w stored -o "$tmp/x"
@@ -50,26 +52,27 @@ chmod 000 "$tmp/m/tokenizer_config.json"
 forbidden "a file that cannot be read" 3 quantize -m "$tmp/m" -w q4 -o "$tmp/x"
 nothing_left "nothing is left of failures"
 
-# Ctrl-C, in the midst of calibrating and of writing: neither a directory nor a part of one is left.
+# Ctrl-C or SIGTERM, in the midst of calibrating and of writing: neither a directory nor a part of one is left.
 if env --default-signal=INT true 2>/dev/null; then
     for form in q4 q8; do
-        for delay in 0 0.05 0.2; do
+        for how in "INT 0" "INT 0.05" "INT 0.2" "TERM 0.05"; do
+            signal=${how% *} delay=${how#* }
             env --default-signal=INT "$TGEN" quantize -t 1 --cpu scalar -w $form -o "$tmp/stopped" </dev/null >"$tmp/out" 2>"$tmp/err" &
             pid=$!
             until ls -d "$tmp"/stopped* >/dev/null 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
             sleep $delay
-            kill -INT $pid 2>/dev/null
+            kill -s "$signal" $pid 2>/dev/null
             wait $pid
             code=$?
             if [ $code -eq 0 ]; then
-                succeeds "what was whole before Ctrl-C opens ($form)" -m "$tmp/stopped" -n 1 "Once"
+                succeeds "what was whole before SIG$signal opens ($form)" -m "$tmp/stopped" -n 1 "Once"
             elif [ $code -eq 130 ] && [ ! -e "$tmp/stopped" ] && [ ! -s "$tmp/out" ]; then
-                ok "Ctrl-C leaves no directory ($form, after $delay s)"
+                ok "SIG$signal leaves no directory ($form, after $delay s)"
             else
-                fail "Ctrl-C leaves no directory ($form, after $delay s)" "exit $code: $(ls -d "$tmp"/stopped*)"
+                fail "SIG$signal leaves no directory ($form, after $delay s)" "exit $code: $(ls -d "$tmp"/stopped*)"
             fi
             rm -rf "$tmp/stopped"
-            nothing_left "Ctrl-C leaves nothing ($form, after $delay s)"
+            nothing_left "SIG$signal leaves nothing ($form, after $delay s)"
         done
     done
 else

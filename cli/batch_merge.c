@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/batch_answer.h"
@@ -57,9 +58,10 @@ static int parts_of(const char *name, const char *base)
     const size_t n_stem = dot != NULL && dot != base ? (size_t)(dot - base) : n_base;
     int k = 0, n = 0, length = 0;
     if (strncmp(name, base, n_stem) != 0 ||
-        sscanf(name + n_stem, ".%d-of-%d%n", &k, &n, &length) < 2)
+        sscanf(name + n_stem, ".%7d-of-%7d%n", &k, &n, &length) < 2)
         return 0;
-    return strcmp(name + n_stem + length, base + n_stem) == 0 && k > 0 && k <= n ? n : 0;
+    const bool is_part = k > 0 && k <= n && n <= BATCH_SHARD_MOST;
+    return is_part && strcmp(name + n_stem + length, base + n_stem) == 0 ? n : 0;
 }
 
 /* How many parts the job had, by the files that lie there. */
@@ -234,6 +236,28 @@ static bool check_complete(const struct merge *m, struct err *e)
     return true;
 }
 
+/* Whether another process is at work on the file, or has just given it its final name. */
+static bool is_taken(const char *path, int fd)
+{
+    struct stat named, opened;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return true;
+    return stat(path, &named) != 0 || fstat(fd, &opened) != 0 || named.st_ino != opened.st_ino;
+}
+
+/* One at a time: the ranks of mpirun would all merge the same parts. */
+static bool open_temporary(struct merge *m, struct err *e)
+{
+    const int fd = open(m->temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd >= 0 && is_taken(m->temporary, fd)) {
+        close(fd);
+        return err_set(e, ERR_RUNTIME, "%s is being merged by another process", m->o->output);
+    }
+    m->fd = fd;
+    return (fd >= 0 && ftruncate(fd, 0) == 0) ||
+           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->temporary, strerror(errno));
+}
+
 static bool open_files(struct merge *m, struct err *e)
 {
     const struct options *o = m->o;
@@ -250,9 +274,7 @@ static bool open_files(struct merge *m, struct err *e)
     if (m->temporary == NULL)
         return err_no_memory(e);
     snprintf(m->temporary, size, "%s.merging", o->output);
-    m->fd = open(m->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return m->fd >= 0 ||
-           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->temporary, strerror(errno));
+    return open_temporary(m, e);
 }
 
 static bool put_in_place(struct merge *m, struct err *e)

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 1000000 };
-
 /* A whole number from the environment; -1 where there is none. */
 static long variable(const char *name)
 {
@@ -31,7 +29,7 @@ static long variable(const char *name)
 static bool split(struct batch_shard *shard, long index, long count, const char *whose,
                   struct err *e)
 {
-    if (index < 0 || count < 1 || index >= count || count > MOST / shard->n)
+    if (index < 0 || count < 1 || index >= count || count > BATCH_SHARD_MOST / shard->n)
         return err_set(e, ERR_USAGE,
                        "%s number this process %ld of %ld, which is no part of a job; "
                        "--shard K/N says it",
@@ -87,7 +85,7 @@ bool batch_shard_find(const char *said, struct batch_shard *out, struct err *e)
     const long n = *slash == '/' ? strtol(slash + 1, &end, 10) : 0;
     const bool digits = said[0] >= '1' && said[0] <= '9' && *slash == '/' && slash[1] >= '1' &&
                         slash[1] <= '9' && *end == '\0' && errno == 0;
-    if (!digits || k > n || n > MOST)
+    if (!digits || k > n || n > BATCH_SHARD_MOST)
         return err_set(e, ERR_USAGE, "--shard: \"%s\" is not K/N with 1 <= K <= N, such as 2/4",
                        said);
     out->k = (int)k;

@@ -8,6 +8,8 @@
 
 #include "cli/options.h"
 
+enum { BATCH_SHARD_MOST = 1000000 }; /* parts of a job */
+
 struct batch_shard {
     int k, n;   /* part k of n, 1 <= k <= n */
     bool found; /* in the environment, and n > 1 */

@@ -70,6 +70,16 @@ refuses "no parts" 1 "there are no parts of answers.jsonl" batch --merge prompts
 parts
 : >answers.1-of-3.jsonl
 refuses "parts of two jobs" 1 "there are parts of" batch --merge prompts.jsonl -o answers.jsonl
+rm answers.1-of-3.jsonl
+if command -v flock >/dev/null; then
+    flock answers.jsonl.merging sh -c '"$TGEN" batch --merge prompts.jsonl -o answers.jsonl 2>err; echo $? >code'
+    if [ "$(cat code)" -eq 1 ] && grep -qx "tgen: answers.jsonl is being merged by another process" err; then
+        ok "two mergers"
+    else
+        fail "two mergers" "exit $(cat code): $(peek err)"
+    fi
+    rm -f answers.jsonl.merging
+fi
 refuses "--merge without -o" 2 "--merge needs" batch --merge prompts.jsonl
 if [ -e answers.jsonl ] || [ -e answers.jsonl.merging ]; then fail "a refusal leaves nothing" "$(ls)"; else ok "a refusal leaves nothing"; fi
 rm -f answers*.jsonl

@@ -21,12 +21,12 @@ enum { T_K = 32 }; /* bf16 of a row of a tile */
  * packed, FEW_SUMS sums wait.
  */
 enum {
-    BF_FEW = T_ROWS,
+    BF_FEW = 4 * T_ROWS,
     BF_R = 2 * T_ROWS,
     BF_K = 1024,
     BF_X_MAX = 512,
     BF_STRIP = 4,
-    FEW_X = 32768,
+    FEW_X = 1 << 17,
     FEW_SUMS = 8192,
     COLS_ALONE = 2048,
 };
@@ -56,78 +56,179 @@ INLINE void bf_tail(uint16_t *out, const uint16_t *w, size_t stride, size_t n_ro
         memcpy(out + r * T_K, w + r * stride, n * sizeof *w);
 }
 
+/* The first row of tile t of n_x rows of x: the last tile has rows of the one before. */
+INLINE size_t tile_x(size_t t, size_t n_x)
+{
+    return at_most(t * T_ROWS, n_x - T_ROWS);
+}
+
+/* Few rows of x: n_tiles tiles, each of `width` rows. */
+struct few {
+    size_t n_tiles, width;
+};
+
+static struct few few_of(size_t n_x)
+{
+    return (struct few){(n_x + T_ROWS - 1) / T_ROWS, at_most(n_x, T_ROWS)};
+}
+
 /* ---- few rows of x by rows of weights, which are the left side as they lie ---- */
 
-/* n values of each row of x, pair beside pair: [n / 2][n_x], zero up to a whole tile. */
-static void few_pack(uint16_t *pairs, const struct linear_args *a, size_t k, size_t n)
+/* Values [0, n) of whole tiles of the rows of x from x on, pair beside pair: [n / 2][width]. */
+INLINE void few_pack_tile(uint16_t *pairs, const uint16_t *x, size_t stride, size_t width, size_t n)
 {
-    const size_t n_padded = (n + T_K - 1) / T_K * T_K;
-    for (size_t i = 0; i < a->n_x; i++) {
-        const uint16_t *const x = bf_x(a, i) + k;
-        for (size_t j = 0; j < n_padded; j += 2)
-            memcpy(pairs + j * a->n_x + 2 * i, x + j, 2 * sizeof *x);
+    if (width < T_ROWS) {
+        for (size_t i = 0; i < width; i++)
+            for (size_t j = 0; j < n; j += 2)
+                memcpy(pairs + j * width + 2 * i, x + i * stride + j, 2 * sizeof *x);
+        return;
+    }
+    for (size_t j = 0; j < n; j += 8) {
+        vi columns[4];
+        vi_columns(columns, (const unsigned char *)(x + j), stride * sizeof *x);
+        UNROLL
+        for (size_t c = 0; c < 4; c++)
+            vi_store(pairs + (j + 2 * c) * T_ROWS, columns[c]);
     }
 }
 
-/* n_rows rows of weights, `step` rows apart, whose sums [n_rows * step][n_x] += n values of k. */
+/* n values of each row of x, from k on, tile behind tile. */
+static void few_pack(uint16_t *pairs, const struct linear_args *a, struct few few, size_t k,
+                     size_t n)
+{
+    const size_t n_padded = (n + T_K - 1) / T_K * T_K;
+    for (size_t t = 0; t < few.n_tiles; t++)
+        few_pack_tile(pairs + t * n_padded * few.width, bf_x(a, tile_x(t, a->n_x)) + k, a->x_stride,
+                      few.width, n_padded);
+}
+
+/* n_rows rows of weights, `step` rows apart, against each tile of x: sums [n_rows * step][width]
+ * += n values. */
 struct few_tile {
+    struct few few;
     float *sums;
-    const uint16_t *w;
-    size_t n_rows, step, n;
+    const uint16_t *w, *pairs;
+    size_t sums_size, pairs_size; /* from a tile of x to the next */
+    size_t w_stride, n_rows, step, n;
     bool is_first;
 };
 
-INLINE void few_multiply(const struct linear_args *a, const uint16_t *pairs, struct few_tile t)
+/* T_K values from k on, the weights' lying at w, against all tiles of x. */
+INLINE void few_step(const struct few_tile *t, const void *w, size_t w_stride, size_t k,
+                     size_t n_tiles)
 {
-    const size_t stride = t.step * a->w_stride * sizeof *t.w, x_stride = a->n_x * 2 * sizeof *pairs;
+    const size_t x_stride = t->few.width * 2 * sizeof *t->pairs, size = t->pairs_size;
+    const uint16_t *const x = t->pairs + k * t->few.width;
+    _tile_loadd(4, w, w_stride);
+    _tile_loadd(5, x, x_stride);
+    _tile_dpbf16ps(0, 4, 5);
+    if (n_tiles > 1) {
+        _tile_loadd(6, x + size, x_stride);
+        _tile_dpbf16ps(1, 4, 6);
+    }
+    if (n_tiles > 2) {
+        _tile_loadd(5, x + 2 * size, x_stride);
+        _tile_dpbf16ps(2, 4, 5);
+    }
+    if (n_tiles > 3) {
+        _tile_loadd(6, x + 3 * size, x_stride);
+        _tile_dpbf16ps(3, 4, 6);
+    }
+}
+
+INLINE void few_begin(const struct few_tile *t, size_t n_tiles)
+{
+    const size_t stride = t->step * t->few.width * sizeof *t->sums, size = t->sums_size;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    if (t->is_first)
+        return;
+    _tile_loadd(0, t->sums, stride);
+    if (n_tiles > 1)
+        _tile_loadd(1, t->sums + size, stride);
+    if (n_tiles > 2)
+        _tile_loadd(2, t->sums + 2 * size, stride);
+    if (n_tiles > 3)
+        _tile_loadd(3, t->sums + 3 * size, stride);
+}
+
+INLINE void few_end(const struct few_tile *t, size_t n_tiles)
+{
+    const size_t stride = t->step * t->few.width * sizeof *t->sums, size = t->sums_size;
+    _tile_stored(0, t->sums, stride);
+    if (n_tiles > 1)
+        _tile_stored(1, t->sums + size, stride);
+    if (n_tiles > 2)
+        _tile_stored(2, t->sums + 2 * size, stride);
+    if (n_tiles > 3)
+        _tile_stored(3, t->sums + 3 * size, stride);
+}
+
+INLINE void few_multiply_tiles(const struct few_tile *t, size_t n_tiles)
+{
+    const size_t stride = t->step * t->w_stride;
     size_t k = 0;
-    if (t.is_first)
-        _tile_zero(0);
-    else
-        _tile_loadd(0, t.sums, t.step * x_stride);
-    for (; k + T_K <= t.n; k += T_K) {
-        _tile_loadd(1, t.w + k, stride);
-        _tile_loadd(2, pairs + k * a->n_x, x_stride);
-        _tile_dpbf16ps(0, 1, 2);
-    }
-    if (k < t.n) {
+    few_begin(t, n_tiles);
+    for (; k + T_K <= t->n; k += T_K)
+        few_step(t, t->w + k, stride * sizeof *t->w, k, n_tiles);
+    if (k < t->n) {
         uint16_t tail[T_ROWS * T_K];
-        bf_tail(tail, t.w + k, t.step * a->w_stride, t.n_rows, t.n - k);
+        bf_tail(tail, t->w + k, stride, t->n_rows, t->n - k);
         memory_is_written();
-        _tile_loadd(1, tail, T_BYTES);
-        _tile_loadd(2, pairs + k * a->n_x, x_stride);
-        _tile_dpbf16ps(0, 1, 2);
+        few_step(t, tail, T_BYTES, k, n_tiles);
     }
-    _tile_stored(0, t.sums, t.step * x_stride);
+    few_end(t, n_tiles);
+}
+
+static void few_multiply(const struct few_tile *t)
+{
+    switch (t->few.n_tiles) {
+    case 1:
+        few_multiply_tiles(t, 1);
+        break;
+    case 2:
+        few_multiply_tiles(t, 2);
+        break;
+    case 3:
+        few_multiply_tiles(t, 3);
+        break;
+    default:
+        few_multiply_tiles(t, 4);
+    }
 }
 
 /*
- * n_w rows of weights, in tiles of n_rows. As in rows_few of kernels.inc, each row of a tile is a
+ * n_w rows of weights, in tiles of t.n_rows. As in rows_few of kernels.inc, each row of a tile is a
  * stream from front to back: processors foresee few streams in a page, and rows may be short.
  */
-static void few_part(const struct linear_args *a, float *sums, const uint16_t *w,
-                     const uint16_t *pairs, size_t n_w, size_t n_rows, size_t n, bool is_first)
+static void few_part(struct few_tile t, size_t n_w)
 {
-    struct few_tile t = {.n_rows = n_rows, .n = n, .is_first = is_first, .step = n_w / n_rows};
+    float *const sums = t.sums;
+    const uint16_t *const w = t.w;
+    const size_t width = t.few.width;
+    t.step = n_w / t.n_rows;
     for (size_t r = 0; r < t.step; r++) {
-        t.sums = sums + r * a->n_x;
-        t.w = w + r * a->w_stride;
-        few_multiply(a, pairs, t);
+        t.sums = sums + r * width;
+        t.w = w + r * t.w_stride;
+        few_multiply(&t);
     }
-    const size_t n_done = t.step * n_rows;
+    const size_t n_done = t.step * t.n_rows;
     if (n_done == n_w)
         return;
     t.step = 1; /* the last, of which some have been there before */
-    t.sums = sums + n_done * a->n_x;
-    t.w = w + n_w * a->w_stride - n_rows * a->w_stride;
-    few_multiply(a, pairs, t);
+    t.sums = sums + n_done * width;
+    t.w = w + (n_w - t.n_rows) * t.w_stride;
+    few_multiply(&t);
 }
 
-INLINE void few_finish(const struct linear_args *a, const float *sums, size_t r, size_t n_rows)
+/* Sums [n_rows][n_x] of less than a tile of rows of x, with rows of weights from r on. */
+INLINE void few_finish_some(const struct linear_args *a, const float *sums, size_t r,
+                            __mmask16 lanes)
 {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i places = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)a->n_x));
-    const __mmask16 lanes = first_lanes(n_rows);
     for (size_t i = 0; i < a->n_x; i++) {
         const vf sum =
             a->n_x == 1 ? _mm512_maskz_loadu_ps(lanes, sums)
@@ -136,41 +237,87 @@ INLINE void few_finish(const struct linear_args *a, const float *sums, size_t r,
     }
 }
 
-/* Rows [r0, end) of weights. packed: where x is packed; it stays there if it is all of x. */
-static void few_strip(const struct linear_args *a, uint16_t *packed, size_t r0, size_t end,
-                      size_t n_rows)
+/* Sums [T_ROWS][T_ROWS] of tile t of x. */
+INLINE void few_finish_tile(const struct linear_args *a, const float *sums, size_t t, size_t r,
+                            __mmask16 lanes)
 {
-    float sums[FEW_SUMS + T_ROWS * T_ROWS] __attribute__((aligned(64)));
-    const size_t n_x = a->n_x, n_w = end - r0, n_done = n_w / n_rows * n_rows;
-    const size_t span = n_x == 1 ? a->n_k + 1 : FEW_X / n_x / T_K * T_K;
+    for (size_t j = 0; j < T_ROWS; j += 4) {
+        const size_t i = tile_x(t, a->n_x) + j;
+        vi columns[4];
+        vi_columns(columns, (const unsigned char *)(sums + j), sizeof *sums * T_ROWS);
+        for (size_t c = 0; c < 4; c++)
+            if (i + c >= t * T_ROWS)
+                bf_finish(a, i + c, r, (vf)columns[c], lanes);
+    }
+}
+
+/* Rows [r, r + n_rows) of weights, whose sums lie behind each other for each tile of x. */
+static void few_finish(const struct linear_args *a, struct few few, const float *sums,
+                       size_t sums_size, size_t r, size_t n_rows)
+{
+    if (few.width < T_ROWS)
+        few_finish_some(a, sums, r, first_lanes(n_rows));
+    for (size_t t = 0; t < few.n_tiles && few.width == T_ROWS; t++)
+        few_finish_tile(a, sums + t * sums_size, t, r, first_lanes(n_rows));
+}
+
+/* Rows [r0, end) of weights. packed: where x is packed; it stays there if it is all of x. */
+static void few_strip(const struct linear_args *a, struct few few, uint16_t *packed, size_t r0,
+                      size_t end, size_t n_rows)
+{
+    float sums[FEW_SUMS + 2 * T_ROWS * BF_FEW] __attribute__((aligned(64)));
+    const size_t n_w = end - r0, n_done = n_w / n_rows * n_rows, width = few.width;
+    const size_t span = packed ? FEW_X / (few.n_tiles * width) / T_K * T_K : a->n_k + 1;
+    struct few_tile t = {.few = few,
+                         .sums = sums,
+                         .sums_size = (n_w + 2 * T_ROWS) * width,
+                         .w_stride = a->w_stride,
+                         .n_rows = n_rows,
+                         .pairs = packed ? packed : bf_x(a, 0)};
     size_t k = 0;
     do {
-        const size_t n = at_most(a->n_k - k, span);
-        if (n_x > 1 && (r0 == 0 || span < a->n_k))
-            few_pack(packed, a, k, n);
+        t.n = at_most(a->n_k - k, span);
+        t.pairs_size = (t.n + T_K - 1) / T_K * T_K * width;
+        t.w = bf_w(a, r0) + k;
+        t.is_first = k == 0;
+        if (packed && (r0 == 0 || span < a->n_k))
+            few_pack(packed, a, few, k, t.n);
         memory_is_written();
-        few_part(a, sums, bf_w(a, r0) + k, n_x > 1 ? packed : bf_x(a, 0), n_w, n_rows, n, k == 0);
+        few_part(t, n_w);
         k += span;
     } while (k < a->n_k);
     for (size_t r = 0; r < n_done; r += n_rows)
-        few_finish(a, sums + r * n_x, r0 + r, n_rows);
+        few_finish(a, few, sums + r * width, t.sums_size, r0 + r, n_rows);
     if (n_done < n_w)
-        few_finish(a, sums + (n_done + n_rows - (n_w - n_done)) * n_x, r0 + n_done, n_w - n_done);
+        few_finish(a, few, sums + (n_done + n_rows - (n_w - n_done)) * width, t.sums_size,
+                   r0 + n_done, n_w - n_done);
+}
+
+static void few_strips(const struct linear_args *a, uint16_t *packed)
+{
+    const struct few few = few_of(a->n_x);
+    const size_t n_rows = at_most(a->n_w, T_ROWS);
+    const size_t strip = FEW_SUMS / (few.n_tiles * few.width) / T_ROWS * T_ROWS;
+    struct tile_config config = {0};
+    tiles_shape(&config, 0, 3, n_rows, 4 * few.width);
+    tiles_shape(&config, 4, 4, n_rows, T_BYTES);
+    tiles_shape(&config, 5, 6, T_ROWS, 4 * few.width);
+    tiles_open(&config);
+    for (size_t r = 0; r < a->n_w; r += strip)
+        few_strip(a, few, packed, r, at_most(a->n_w, r + strip), n_rows);
+    _tile_release();
 }
 
 static void rows_few(const struct linear_args *a)
 {
     uint16_t packed[FEW_X] __attribute__((aligned(64)));
-    const size_t n_rows = at_most(a->n_w, T_ROWS), n_x = a->n_x;
-    const size_t strip = FEW_SUMS / n_x / T_ROWS * T_ROWS;
-    struct tile_config config = {0};
-    tiles_shape(&config, 0, 0, n_rows, 4 * n_x);
-    tiles_shape(&config, 1, 1, n_rows, T_BYTES);
-    tiles_shape(&config, 2, 2, T_ROWS, 4 * n_x);
-    tiles_open(&config);
-    for (size_t r = 0; r < a->n_w; r += strip)
-        few_strip(a, packed, r, at_most(a->n_w, r + strip), n_rows);
-    _tile_release();
+    few_strips(a, packed);
+}
+
+/* One row of x is its own pairs. */
+static void rows_alone(const struct linear_args *a)
+{
+    few_strips(a, NULL);
 }
 
 /* ---- many rows of x, which are the left side; weights are packed ---- */
@@ -241,12 +388,6 @@ static void pack_rows(bf_block block, const struct linear_args *a, size_t r, siz
 
 /* What waits: 16 rows of x against BF_R rows of weights. */
 typedef float bf_sums[T_ROWS][BF_R];
-
-/* The first row of tile t of n_x rows: the last tile has rows of the one before. */
-INLINE size_t tile_x(size_t t, size_t n_x)
-{
-    return at_most(t * T_ROWS, n_x - T_ROWS);
-}
 
 /*
  * What vectors do while tiles multiply, a little with each step: the outputs of tiles before are
@@ -417,14 +558,54 @@ INLINE void cols_foresee(const struct linear_args *a, size_t c0, size_t n, size_
         __builtin_prefetch(bf_w(a, k + i) + c0 + j);
 }
 
-/* sums [n_x, stride] += T_K rows, from k on, of n columns from c0 on. */
-INLINE void cols_step(const struct linear_args *a, float *sums, size_t stride, size_t c0, size_t n,
-                      size_t k)
+/* A packed tile of weights against all tiles of x: sums [width, stride] of each, sums_size apart.
+ */
+INLINE void cols_multiply(float *sums, size_t stride, size_t sums_size, const uint16_t *w,
+                          size_t n_tiles)
+{
+    const size_t bytes = stride * sizeof *sums;
+    _tile_loadd(4, w, T_BYTES);
+    _tile_loadd(5, sums, bytes);
+    _tile_dpbf16ps(5, 0, 4);
+    _tile_stored(5, sums, bytes);
+    if (n_tiles > 1) {
+        _tile_loadd(6, sums + sums_size, bytes);
+        _tile_dpbf16ps(6, 1, 4);
+        _tile_stored(6, sums + sums_size, bytes);
+    }
+    if (n_tiles > 2) {
+        _tile_loadd(7, sums + 2 * sums_size, bytes);
+        _tile_dpbf16ps(7, 2, 4);
+        _tile_stored(7, sums + 2 * sums_size, bytes);
+    }
+    if (n_tiles > 3) {
+        _tile_loadd(5, sums + 3 * sums_size, bytes);
+        _tile_dpbf16ps(5, 3, 4);
+        _tile_stored(5, sums + 3 * sums_size, bytes);
+    }
+}
+
+/* Values of x from k on, a tile of each T_ROWS rows. */
+INLINE void cols_load_x(const struct linear_args *a, size_t k, size_t n_tiles)
+{
+    const size_t stride = a->x_stride * sizeof(uint16_t);
+    _tile_loadd(0, bf_x(a, 0) + k, stride);
+    if (n_tiles > 1)
+        _tile_loadd(1, bf_x(a, tile_x(1, a->n_x)) + k, stride);
+    if (n_tiles > 2)
+        _tile_loadd(2, bf_x(a, tile_x(2, a->n_x)) + k, stride);
+    if (n_tiles > 3)
+        _tile_loadd(3, bf_x(a, tile_x(3, a->n_x)) + k, stride);
+}
+
+/* Of each tile of x: sums [width, stride] += T_K rows, from k on, of n columns from c0 on. */
+INLINE void cols_step(const struct linear_args *a, struct few few, float *sums, size_t stride,
+                      size_t c0, size_t n, size_t k)
 {
     enum { GROUP = 4, AHEAD = 128 };
     uint16_t tiles[GROUP][T_ROWS * T_K] __attribute__((aligned(64)));
     const size_t n_k = at_most(a->n_k - k, T_K);
-    _tile_loadd(1, bf_x(a, 0) + k, a->x_stride * sizeof(uint16_t));
+    cols_load_x(a, k, few.n_tiles);
     for (size_t c = 0; c < n; c += GROUP * T_ROWS) {
         const size_t end = at_most(n, c + GROUP * T_ROWS);
         for (size_t j = c; j < end; j += T_ROWS) {
@@ -433,12 +614,9 @@ INLINE void cols_step(const struct linear_args *a, float *sums, size_t stride, s
                 cols_foresee(a, c0, n, k, j + AHEAD);
         }
         memory_is_written();
-        for (size_t j = c; j < end; j += T_ROWS) {
-            _tile_loadd(0, sums + j, stride * sizeof *sums);
-            _tile_loadd(2, tiles[(j - c) / T_ROWS], T_BYTES);
-            _tile_dpbf16ps(0, 1, 2);
-            _tile_stored(0, sums + j, stride * sizeof *sums);
-        }
+        for (size_t j = c; j < end; j += T_ROWS)
+            cols_multiply(sums + j, stride, few.width * stride, tiles[(j - c) / T_ROWS],
+                          few.n_tiles);
     }
 }
 
@@ -521,28 +699,33 @@ static void cols_alone(const struct linear_args *a)
     }
 }
 
+/* Columns [c, c + n). */
+INLINE void cols_strip(const struct linear_args *a, struct few few, float *sums, size_t stride,
+                       size_t c, size_t n)
+{
+    memset(sums, 0, few.n_tiles * few.width * stride * sizeof *sums);
+    for (size_t k = 0; k < a->n_k; k += T_K)
+        cols_step(a, few, sums, stride, c, n, k);
+    for (size_t i = 0; i < a->n_x; i++) {
+        const size_t t = i / T_ROWS, row = t * few.width + i - tile_x(t, a->n_x);
+        for (size_t j = 0; j < n; j += T_ROWS)
+            bf_finish(a, i, c + j, v_load(sums + row * stride + j),
+                      first_lanes(at_most(n - j, T_ROWS)));
+    }
+}
+
 static void cols_few(const struct linear_args *a)
 {
-    if (a->n_x == 1) {
-        cols_alone(a);
-        return;
-    }
     float sums[FEW_SUMS] __attribute__((aligned(64)));
-    const size_t stride = FEW_SUMS / a->n_x / T_ROWS * T_ROWS;
+    const struct few few = few_of(a->n_x);
+    const size_t stride = FEW_SUMS / (few.n_tiles * few.width) / T_ROWS * T_ROWS;
     struct tile_config config = {0};
-    tiles_shape(&config, 0, 1, a->n_x, T_BYTES);
-    tiles_shape(&config, 2, 2, T_ROWS, T_BYTES);
+    tiles_shape(&config, 0, 3, few.width, T_BYTES);
+    tiles_shape(&config, 4, 4, T_ROWS, T_BYTES);
+    tiles_shape(&config, 5, 7, few.width, T_BYTES);
     tiles_open(&config);
-    for (size_t c = 0; c < a->n_w; c += stride) {
-        const size_t n = at_most(a->n_w - c, stride);
-        memset(sums, 0, sizeof sums);
-        for (size_t k = 0; k < a->n_k; k += T_K)
-            cols_step(a, sums, stride, c, n, k);
-        for (size_t i = 0; i < a->n_x; i++)
-            for (size_t j = 0; j < n; j += T_ROWS)
-                bf_finish(a, i, c + j, v_load(sums + i * stride + j),
-                          first_lanes(at_most(n - j, T_ROWS)));
-    }
+    for (size_t c = 0; c < a->n_w; c += stride)
+        cols_strip(a, few, sums, stride, c, at_most(a->n_w - c, stride));
     _tile_release();
 }
 
@@ -560,7 +743,10 @@ INLINE void linear(const struct linear_args *a, bool cols)
         part.n_x = at_most(a->n_x - i, BF_FEW);
         part.x = bf_x(a, i);
         part.y = a->y + i * a->y_stride;
-        (cols ? cols_few : rows_few)(&part);
+        if (part.n_x == 1)
+            (cols ? cols_alone : rows_alone)(&part);
+        else
+            (cols ? cols_few : rows_few)(&part);
     }
 }
 

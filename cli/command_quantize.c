@@ -94,7 +94,7 @@ bool command_quantize(const struct options *o, struct err *e)
     stream_watch_interrupt(); /* from here on there may be something to take away */
     stream_watch_termination();
     if (ok)
-        x = export_begin(l.model, l.compute, (enum model_weights)o->weights, o->output, e);
+        x = export_begin(l.model, (enum model_weights)o->weights, o->output, e);
     ok = x != NULL;
     if (ok && o->weights == MODEL_Q4) {
         texts = calibrate(o, &l, e);

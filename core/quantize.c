@@ -8,19 +8,13 @@
 #include "core/quantize.h"
 
 #include "core/kernels/kernels.h"
+#include "core/quantize_parts.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-enum {
-    GROUP = 64,
-    SMALL_GROUP = 32,
-    LONGEST_ALONE = 128,
-    STRIP = 16,
-    LONGEST_BLOCK = 512,
-    N_ROUNDS = 3
-};
+enum { GROUP = 64, SMALL_GROUP = 32, LONGEST_ALONE = 128, STRIP = 16 };
 
 /* In sixteenths. 64 scales, each tried as it is, would lower the error by one or two hundredths. */
 static const int16_t tries[QUANT_TRIES] = {120, 128, 136, 144};
@@ -65,63 +59,28 @@ bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
 
 size_t quantize_block(size_t n_in)
 {
-    const size_t n_blocks = (n_in + LONGEST_BLOCK - 1) / LONGEST_BLOCK;
+    const size_t n_blocks = (n_in + QUANTIZE_BLOCK - 1) / QUANTIZE_BLOCK;
     return n_blocks < 2 ? n_in : round_up((n_in + n_blocks - 1) / n_blocks, GROUP);
 }
 
 /* What quantize_rows works in, [n_in] each but for the rows. */
 struct room {
-    float *rows;    /* [STRIP or 1, n_in] */
-    float *scales;  /* of a row */
-    float *u;       /* with factors: of struct rounding, */
-    float *squares; /* and theirs */
+    float *rows;   /* [STRIP or 1, n_in] */
+    float *scales; /* of a row */
     int16_t *weights;
 };
 
 static struct room share_out(const struct quantize_source *from, float *scratch)
 {
     const size_t n = from->n_in, n_rows = from->transposed ? STRIP : 1;
-    struct room room = {.rows = scratch, .scales = scratch + n_rows * n};
-    room.u = room.scales + n;
-    room.squares = room.u + n;
-    room.weights = (int16_t *)(room.squares + n);
-    return room;
+    float *const scales = scratch + n_rows * n;
+    return (struct room){scratch, scales, (int16_t *)(scales + n)};
 }
 
 size_t quantize_scratch(const struct quantize_source *from)
 {
-    return from->n_in * (from->transposed ? STRIP + 4 : 5);
-}
-
-/* ---- factors ---- */
-
-static double dot(const float *a, const float *b, size_t n)
-{
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
-/* Cholesky's decomposition from the last row and column to the first. */
-void quantize_factor(float *h, size_t n, size_t stride)
-{
-    double trace = 0;
-    for (size_t i = 0; i < n; i++)
-        trace += (double)h[i * stride + i];
-    const double damping = trace > 0 ? 0.01 * trace / (double)n : 1;
-    for (size_t k = n; k-- > 0;) {
-        const float *const row = h + k * stride + k + 1; /* v(k, j) for j > k */
-        const size_t behind = n - k - 1;
-        const double square = (double)h[k * stride + k] + damping - dot(row, row, behind);
-        const double diagonal = sqrt(fmax(square, damping)); /* in exact sums never below */
-        h[k * stride + k] = (float)diagonal;
-        for (size_t i = 0; i < k; i++) {
-            float *const at = h + i * stride + k;
-            *at = (float)(((double)*at - dot(at + 1, row, behind)) / diagonal);
-        }
-        memset(h + k * stride, 0, k * sizeof *h);
-    }
+    return from->n_in * (from->transposed ? STRIP + 2 : 3) +
+           (from->factors ? quantize_factor_scratch() : 0);
 }
 
 /* ---- rows ---- */
@@ -151,7 +110,7 @@ static void read_strip(const struct kernels *kernels, const struct quantize_sour
 }
 
 /* Whole numbers in the ratio of what errors in the columns of a group cost, given or NULL. */
-static void weigh_group(const float *cost, size_t n, int16_t *weights)
+void quantize_weigh_group(const float *cost, size_t n, int16_t *weights)
 {
     float most = 0;
     for (size_t k = 0; cost && k < n; k++)
@@ -163,180 +122,12 @@ static void weigh_group(const float *cost, size_t n, int16_t *weights)
     }
 }
 
-static void write_scale(unsigned char *to, float scale)
+void quantize_write_scale(unsigned char *to, float scale)
 {
     uint32_t bits;
     memcpy(&bits, &scale, sizeof bits);
     const uint16_t high = (uint16_t)(bits >> 16); /* it has been rounded */
     memcpy(to, &high, sizeof high);
-}
-
-/*
- * A row of a block while it is rounded. With off(k) = x[k] - scale * code(k) and the factor v, the
- * error of the row's products is the sum over j of u(j)^2, u(j) = the sum over k <= j of
- * v(k, j) * off(k).
- */
-struct rounding {
-    const struct kernels *kernels;
-    const float *v; /* [n, stride] */
-    size_t n, stride, group;
-    const float *squares;   /* [n]: of v's rows */
-    const int16_t *weights; /* [n]: for the first scales */
-    const float *x;         /* [n] */
-    float *u;               /* [n]: of the columns that have codes */
-    float scales[LONGEST_BLOCK / SMALL_GROUP];
-    int8_t codes[LONGEST_BLOCK];
-};
-
-/* As quant_codes rounds, but for the last bit of the product. */
-static int8_t nearest_code(float value, float scale)
-{
-    const float whole = 0x1.8p23f, code = value * (scale == 0 ? 0 : 1 / scale) + whole - whole;
-    return (int8_t)(code > -8 ? code < 7 ? code : 7 : -8);
-}
-
-/* u for a column k that is off by `by` more. */
-static void push(const struct rounding *r, size_t k, float by)
-{
-    r->kernels->linear_cols[WEIGHT_F32](&(struct linear_args){.y = r->u + k,
-                                                              .x = &by,
-                                                              .n_x = 1,
-                                                              .w = r->v + k * (r->stride + 1),
-                                                              .n_w = r->n - k,
-                                                              .n_k = 1,
-                                                              .scale = 1,
-                                                              .add = true});
-}
-
-/* The first codes of a group: each the best in its turn, seeing what columns before it have done.
- */
-static void round_group(struct rounding *r, size_t first)
-{
-    float wanted[LONGEST_ALONE], scale;
-    for (size_t i = 0; i < r->group; i++)
-        wanted[i] = r->x[first + i] + r->u[first + i] / r->v[(first + i) * (r->stride + 1)];
-    r->kernels->quant_scales(&scale, wanted, r->weights + first, r->group, r->group, tries);
-    r->scales[first / r->group] = scale;
-    for (size_t k = first; k < first + r->group; k++) {
-        r->codes[k] = nearest_code(r->x[k] + r->u[k] / r->v[k * (r->stride + 1)], scale);
-        push(r, k, r->x[k] - scale * (float)r->codes[k]);
-    }
-}
-
-static float dot32(const struct kernels *kernels, const float *a, const float *b, size_t n)
-{
-    float sum;
-    kernels->linear_rows[WEIGHT_F32](&(struct linear_args){
-        .y = &sum, .x = a, .n_x = 1, .w = b, .w_stride = n, .n_w = 1, .n_k = n, .scale = 1});
-    return sum;
-}
-
-/* The scale of a group that suits its codes, and all others, best. */
-static void refit_scale(struct rounding *r, size_t first)
-{
-    const struct kernels *const kernels = r->kernels;
-    const size_t n = r->n - first;
-    float codes[LONGEST_ALONE], along[LONGEST_BLOCK]; /* how u would change */
-    uint16_t half[32];
-    for (size_t i = 0; i < r->group; i++)
-        codes[i] = r->codes[first + i];
-    kernels->linear_cols[WEIGHT_F32](&(struct linear_args){.y = along,
-                                                           .x = codes,
-                                                           .n_x = 1,
-                                                           .w = r->v + first * (r->stride + 1),
-                                                           .w_stride = r->stride,
-                                                           .n_w = n,
-                                                           .n_k = r->group,
-                                                           .scale = 1});
-    const float square = dot32(kernels, along, along, n), old = r->scales[first / r->group];
-    if (square == 0)
-        return;
-    const float best = old + dot32(kernels, along, r->u + first, n) / square;
-    kernels->to_bf16(half, &best, 1);
-    const uint32_t bits = (uint32_t)half[0] << 16;
-    float scale, change;
-    memcpy(&scale, &bits, sizeof scale);
-    change = old - scale;
-    if (!isnormal(scale))
-        return;
-    r->scales[first / r->group] = scale;
-    kernels->linear_cols[WEIGHT_F32](&(struct linear_args){.y = r->u + first,
-                                                           .x = &change,
-                                                           .n_x = 1,
-                                                           .w = along,
-                                                           .n_w = n,
-                                                           .n_k = 1,
-                                                           .scale = 1,
-                                                           .add = true});
-}
-
-/* Each code of a group anew, the best while all others are what they are. */
-static void improve_group(struct rounding *r, size_t first)
-{
-    const float scale = r->scales[first / r->group];
-    for (size_t k = first; k < first + r->group; k++) {
-        const float now = scale * (float)r->codes[k];
-        const float pull =
-            dot32(r->kernels, r->v + k * (r->stride + 1), r->u + k, r->n - k) / r->squares[k];
-        const int8_t code = nearest_code(now + pull, scale);
-        if (code != r->codes[k])
-            push(r, k, now - scale * (float)code);
-        r->codes[k] = code;
-    }
-}
-
-static void round_block(struct rounding *r)
-{
-    assert(r->group > 0 && r->n % r->group == 0);
-    memset(r->u, 0, r->n * sizeof *r->u);
-    for (size_t k = 0; k < r->n; k += r->group)
-        round_group(r, k);
-    for (int i = 0; i < N_ROUNDS; i++) {
-        for (size_t k = 0; k < r->n; k += r->group)
-            refit_scale(r, k);
-        for (size_t k = 0; k < r->n; k += r->group)
-            improve_group(r, k);
-    }
-}
-
-static void pack_codes(const int8_t *codes, size_t n, unsigned char *out)
-{
-    for (size_t k = 0; k < n; k += 2)
-        out[k / 2] = (unsigned char)((codes[k] + 8) | (codes[k + 1] + 8) << 4);
-}
-
-/* A row in groups of n columns, block by block. */
-static void round_row(const struct kernels *kernels, const struct quantize_source *from, size_t n,
-                      const float *x, const struct room *room, unsigned char *codes,
-                      unsigned char *scales)
-{
-    const size_t n_in = from->n_in, block = quantize_block(n_in);
-    for (size_t k = 0; k < n_in; k += block) {
-        struct rounding r = {.kernels = kernels,
-                             .v = from->factors + k * block,
-                             .n = n_in - k < block ? n_in - k : block,
-                             .stride = block,
-                             .group = n,
-                             .squares = room->squares + k,
-                             .weights = room->weights + k,
-                             .x = x + k,
-                             .u = room->u + k};
-        round_block(&r);
-        pack_codes(r.codes, r.n, codes + k / 2);
-        for (size_t i = 0; i < r.n / n; i++)
-            write_scale(scales + 2 * (k / n + i), r.scales[i]);
-    }
-}
-
-/* The sums of the squares of each row of the factors: what a step in its column costs. */
-static void measure_factors(const struct quantize_source *from, float *squares)
-{
-    const size_t n_in = from->n_in, block = quantize_block(n_in);
-    for (size_t k = 0; k < n_in; k++) {
-        const size_t first = k / block * block, end = first + block < n_in ? first + block : n_in;
-        const float *const v = from->factors + k * block + (k - first);
-        squares[k] = (float)dot(v, v, end - k);
-    }
 }
 
 static void quantize_row(const struct kernels *kernels, const struct quantize_source *from,
@@ -348,45 +139,30 @@ static void quantize_row(const struct kernels *kernels, const struct quantize_so
     const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
     unsigned char *const codes = (unsigned char *)(uintptr_t)to->codes.data + r * row_bytes;
     unsigned char *const scales = (unsigned char *)(uintptr_t)to->scales.data + 2 * r * n_groups;
-    if (type == QUANT_PACKED4 && from->factors) {
-        round_row(kernels, from, n, x, room, codes, scales);
-    } else if (type == QUANT_PACKED4) {
+    if (type == QUANT_PACKED4) {
         kernels->quant_scales(room->scales, x, room->weights, n_in, n, tries);
         kernels->quant_codes(codes, x, room->scales, n_in, n);
         for (size_t g = 0; g < n_groups; g++)
-            write_scale(scales + 2 * g, room->scales[g]);
+            quantize_write_scale(scales + 2 * g, room->scales[g]);
     } else {
-        write_scale(scales, kernels->quant_row((int8_t *)codes, x, n_in));
+        quantize_write_scale(scales, kernels->quant_row((int8_t *)codes, x, n_in));
         for (size_t k = 0; type == QUANT_PACKED8 && k < row_bytes; k++)
             codes[k] = k < n_in ? codes[k] ^ 0x80 : 0; /* an offset of 128 */
     }
-}
-
-/* For all rows alike. What the first columns of a block do is made good by the others, and so costs
- * but the square of the diagonal. */
-static void weigh_columns(const struct quantize_source *from, const struct quantized *to,
-                          const struct room *room)
-{
-    const size_t n = from->n_in / (size_t)to->scales.shape[1], block = quantize_block(from->n_in);
-    for (size_t k = 0; from->factors && k < from->n_in; k++) {
-        const float diagonal = from->factors[k * block + k % block];
-        room->u[k] = diagonal * diagonal;
-    }
-    for (size_t k = 0; to->format.type == QUANT_PACKED4 && k < from->n_in; k += n)
-        weigh_group(from->factors      ? room->u + k
-                    : from->importance ? from->importance + k
-                                       : NULL,
-                    n, room->weights + k);
 }
 
 void quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch)
 {
     const struct room room = share_out(from, scratch);
-    assert(!from->factors || !from->transposed);
-    if (from->factors)
-        measure_factors(from, room.squares);
-    weigh_columns(from, to, &room);
+    const size_t group = from->n_in / (size_t)to->scales.shape[1];
+    if (to->format.type == QUANT_PACKED4 && from->factors) {
+        quantize_factor_rows(kernels, from, to, begin, end, tries, scratch);
+        return;
+    }
+    for (size_t k = 0; to->format.type == QUANT_PACKED4 && k < from->n_in; k += group)
+        quantize_weigh_group(from->importance ? from->importance + k : NULL, group,
+                             room.weights + k);
     for (size_t r = begin, n; r < end; r += n) {
         const size_t left = from->n_out - r % from->n_out; /* a strip stays within its matrix */
         n = from->transposed ? STRIP : 1;

@@ -57,13 +57,15 @@ bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
                    struct quantized *to);
 
 /* Columns of a block, for factors: all but the last have as many. A multiple of 64 below n_in, or
- * n_in. */
+ * n_in; never more than QUANTIZE_BLOCK. */
+enum { QUANTIZE_BLOCK = 512 };
 size_t quantize_block(size_t n_in);
 
-/* Sums h(i, j) of x[i] * x[j], [n, n] with rows `stride` floats apart, of which the upper triangle
- * is read, become v(i, j), upper triangular, with h + damping = v v^T. The damping, a hundredth of
- * the mean of h(i, i), keeps what few rows do not tell apart from mattering. */
-void quantize_factor(float *h, size_t n, size_t stride);
+/* Sums h(i, j) of x[i] * x[j], [n, n] with rows `stride` floats apart, of which the lower triangle
+ * is read. It becomes l(i, j), lower triangular, with h + damping = l^T l; above it the sums stay.
+ * The damping, a hundredth of the mean of h(i, i), keeps what few rows do not tell apart from
+ * mattering. */
+void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t stride);
 
 /* Floats that quantize_rows works in. */
 size_t quantize_scratch(const struct quantize_source *from);

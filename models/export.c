@@ -333,10 +333,20 @@ static bool write_matrix(struct export *x, struct compute *c, struct err *e)
     return write_part(x, part + 2, shape, e);
 }
 
+/* Not before it is known whether there are factors. */
+static bool take_scratch(struct export *x, const struct compute *c, struct err *e)
+{
+    if (x->scratch)
+        return true;
+    x->n_scratch = quantize_plan_scratch(&x->plan);
+    x->scratch = calloc((size_t)compute_n_threads(c), (x->n_scratch + 1) * sizeof *x->scratch);
+    return x->scratch || err_no_memory(e);
+}
+
 bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e)
 {
-    bool ok = true;
-    if (x->next < x->n_parts) {
+    bool ok = take_scratch(x, c, e);
+    if (ok && x->next < x->n_parts) {
         struct part *const part = &x->parts[x->next];
         if (!x->file_name || strcmp(x->file_name, part->file) != 0)
             ok = close_file(x, e) && open_file(x, e);
@@ -461,7 +471,7 @@ bool export_finish(struct export *x, struct err *e)
 
 /* ---- begin, end ---- */
 
-static bool take_memory(struct export *x, const struct compute *c, struct err *e)
+static bool take_memory(struct export *x, struct err *e)
 {
     size_t most = 0;
     for (size_t i = 0; i < x->plan.n; i++) {
@@ -469,14 +479,12 @@ static bool take_memory(struct export *x, const struct compute *c, struct err *e
         const size_t n = to->codes.n_bytes + to->scales.n_bytes;
         most = n > most ? n : most;
     }
-    x->n_scratch = quantize_plan_scratch(&x->plan);
-    x->scratch = calloc((size_t)compute_n_threads(c), (x->n_scratch + 1) * sizeof *x->scratch);
     x->codes = malloc(most + 1);
-    return (x->scratch && x->codes) || err_no_memory(e);
+    return x->codes || err_no_memory(e);
 }
 
-struct export *export_begin(struct model *m, const struct compute *c, enum model_weights weights,
-                            const char *out, struct err *e)
+struct export *export_begin(struct model *m, enum model_weights weights, const char *out,
+                            struct err *e)
 {
     struct export *const x = calloc(1, sizeof *x);
     if (!x) {
@@ -488,7 +496,7 @@ struct export *export_begin(struct model *m, const struct compute *c, enum model
     x->file.fd = -1;
     if (quantize_plan_model(m, weights, &x->arena, &x->plan, e) && list_parts(x, e) &&
         (check_model(x, e) || err_prefix(e, "%s", checkpoint_dir(m->checkpoint))) &&
-        take_memory(x, c, e) && make_directory(x, out, e))
+        take_memory(x, e) && make_directory(x, out, e))
         return x;
     export_free(x);
     return NULL;

@@ -19,8 +19,8 @@ struct export;
 
 /* out must not be there, or be an empty directory. ERR_RUNTIME for what cannot be written, ERR_LOAD
  * for a model that has no such form. The model must be as stored, and outlive the export. */
-struct export *export_begin(struct model *m, const struct compute *c, enum model_weights weights,
-                            const char *out, struct err *e);
+struct export *export_begin(struct model *m, enum model_weights weights, const char *out,
+                            struct err *e);
 
 /* Before the first step: matrices are rounded by the factors that there are for them, which must
  * outlive the export. */

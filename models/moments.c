@@ -7,10 +7,13 @@
 #include <assert.h>
 #include <stdlib.h>
 
+enum { STRIP = 32 }; /* columns whose sums a worker adds to at once */
+
 struct input {
     size_t n_in, block;
     size_t n_rows; /* that have been added */
-    float *sums; /* block by block, each [its columns, block]; NULL where there is no such input */
+    float *sums;   /* block by block, each [its columns, block], where not above the diagonal; NULL:
+                    * there is no such input */
 };
 
 struct moments {
@@ -82,12 +85,12 @@ void moments_free(struct moments *m)
     free(m);
 }
 
-/* Columns [begin, end) of x, which lie in the block from `first` on, times the whole block. */
+/* Columns [begin, end) of x, which lie in the block from `first` on, times those from there up to
+ * `end`: what is above the diagonal follows from what is below. */
 static void add_columns(const struct kernels *kernels, const struct moments *m,
                         const struct input *input, const float *x, size_t n, size_t first,
                         size_t begin, size_t end)
 {
-    const size_t last = first + input->block < input->n_in ? first + input->block : input->n_in;
     float *const columns = m->columns + begin * m->n_batch;
     for (size_t i = 0; i < n; i++)
         for (size_t k = begin; k < end; k++)
@@ -99,7 +102,7 @@ static void add_columns(const struct kernels *kernels, const struct moments *m,
                                                            .n_x = end - begin,
                                                            .w = x + first,
                                                            .w_stride = input->n_in,
-                                                           .n_w = last - first,
+                                                           .n_w = end - first,
                                                            .n_k = n,
                                                            .scale = 1,
                                                            .add = true});
@@ -109,14 +112,14 @@ void moments_add(const struct worker *w, struct moments *m, int layer, enum mome
                  const float *x, size_t n)
 {
     struct input *const input = input_at(m, layer, which);
-    size_t begin, end;
+    size_t turn = 0, end;
     assert(n <= m->n_batch && input->sums);
-    worker_share(w, input->n_in, 1, &begin, &end);
-    while (begin < end) {
+    for (size_t begin = 0; begin < input->n_in; begin = end, turn++) {
         const size_t first = begin / input->block * input->block;
-        const size_t until = first + input->block < end ? first + input->block : end;
-        add_columns(w->kernels, m, input, x, n, first, begin, until);
-        begin = until;
+        end = begin + STRIP < first + input->block ? begin + STRIP : first + input->block;
+        end = end < input->n_in ? end : input->n_in;
+        if (turn % (size_t)w->n_workers == (size_t)w->index)
+            add_columns(w->kernels, m, input, x, n, first, begin, end);
     }
     if (w->index == 0)
         input->n_rows += n;
@@ -132,7 +135,7 @@ static void factor_run(struct worker *w, void *context)
         for (size_t first = 0; input->n_rows && first < input->n_in; first += input->block) {
             const size_t left = input->n_in - first;
             if (turn++ % (size_t)w->n_workers == (size_t)w->index)
-                quantize_factor(input->sums + first * input->block,
+                quantize_factor(w->kernels, input->sums + first * input->block,
                                 left < input->block ? left : input->block, input->block);
         }
     }

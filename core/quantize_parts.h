@@ -1,0 +1,24 @@
+/*
+ * What the two parts of the quantiser share: quantize.c takes matrices row by row,
+ * quantize_factor.c those that have factors, by blocks of columns.
+ */
+#ifndef CORE_QUANTIZE_PARTS_H
+#define CORE_QUANTIZE_PARTS_H
+
+#include "core/quantize.h"
+
+/* Floats that quantize_factor_rows works in. */
+size_t quantize_factor_scratch(void);
+
+/* quantize_rows for QUANT_PACKED4 with factors. tries: as the kernels' quant_scales wants them. */
+void quantize_factor_rows(const struct kernels *kernels, const struct quantize_source *from,
+                          const struct quantized *to, size_t begin, size_t end,
+                          const int16_t *tries, float *scratch);
+
+/* Whole numbers in the ratio of what errors in the columns of a group cost, given or NULL. */
+void quantize_weigh_group(const float *cost, size_t n, int16_t *weights);
+
+/* As bf16, which the scale has been rounded to. */
+void quantize_write_scale(unsigned char *to, float scale);
+
+#endif

@@ -91,7 +91,9 @@ struct work {
     float l_inverse[QUANTIZE_BLOCK], h_inverse[QUANTIZE_BLOCK]; /* of the diagonals */
     int16_t weights[QUANTIZE_BLOCK];                            /* for the first scales */
 
-    struct lanes off[QUANTIZE_BLOCK]; /* x, for columns that have no codes yet */
+    uint16_t h_bf16[QUANTIZE_BLOCK * QUANTIZE_BLOCK]; /* [n, n up to a multiple of 32] */
+    uint16_t off_bf16[QUANTIZE_BLOCK * LANES];        /* of columns that have codes */
+    struct lanes off[QUANTIZE_BLOCK];                 /* x, for columns that have no codes yet */
     struct lanes codes[QUANTIZE_BLOCK];
     struct lanes scales[QUANTIZE_BLOCK / SMALLEST_GROUP];
     struct lanes now[QUANT_GROUP], pull[QUANT_GROUP], by[QUANT_GROUP]; /* of a group */
@@ -176,6 +178,14 @@ static void choose_group(struct work *work, size_t g, const float *m, size_t str
     }
 }
 
+/* What a group has become is rounded for find_pull. */
+static void keep_off(struct work *work, size_t first)
+{
+    if (work->kernels->linear_cols_bf16)
+        work->kernels->to_bf16(work->off_bf16 + first * LANES, work->off[first].v,
+                               work->group * LANES);
+}
+
 static void begin_group(struct work *work, size_t g)
 {
     const size_t n = work->group, first = g * n, stride = work->stride;
@@ -190,6 +200,7 @@ static void begin_group(struct work *work, size_t g)
     memcpy(work->now, work->off + first, n * sizeof *work->now);
     choose_group(work, g, work->l + first * (stride + 1), stride, work->l_inverse,
                  work->off + first);
+    keep_off(work, first);
 }
 
 /* The scales of a group that suit its codes, and all others, best; lane by lane what they fall by.
@@ -199,32 +210,56 @@ static struct lanes refit_scales(struct work *work, size_t g, const struct lanes
     struct lanes *const scales = &work->scales[g];
     const struct lanes *const codes = work->codes + g * work->group;
     struct lanes squares = {{0}}, dots = {{0}}, fall = {{0}};
+    float best[LANES];
+    uint16_t rounded[LANES];
     for (size_t k = 0; k < work->group; k++) {
         add_product(&squares, &codes[k], &along[k]);
         add_product(&dots, &codes[k], &work->pull[k]);
     }
+    for (size_t r = 0; r < LANES; r++)
+        best[r] = scales->v[r] + dots.v[r] / squares.v[r];
+    work->kernels->to_bf16(rounded, best, LANES);
     for (size_t r = 0; r < LANES; r++) {
-        const float old = scales->v[r], best = old + dots.v[r] / squares.v[r];
-        uint16_t half[32];
+        const uint32_t bits = (uint32_t)rounded[r] << 16;
         float scale;
-        work->kernels->to_bf16(half, &best, 1);
-        const uint32_t bits = (uint32_t)half[0] << 16;
         memcpy(&scale, &bits, sizeof scale);
         if (squares.v[r] > 0 && isnormal(scale)) {
+            fall.v[r] = scales->v[r] - scale;
             scales->v[r] = scale;
-            fall.v[r] = old - scale;
         }
     }
     return fall;
+}
+
+/* pull for a group, of all columns. It only has to tell which codes are nearest, for which pairs of
+ * bf16 will do where they are multiplied fast. */
+static void find_pull(struct work *work, size_t first)
+{
+    if (!work->kernels->linear_cols_bf16) {
+        product(work, work->pull, work->h + first * work->n, work->n, work->group, work->off,
+                work->n, false);
+        return;
+    }
+    const size_t stride = round_up(work->n, 32);
+    work->kernels->linear_cols_bf16(&(struct linear_args){.y = work->pull->v,
+                                                          .y_stride = LANES,
+                                                          .x = work->h_bf16 + first * stride,
+                                                          .x_stride = stride,
+                                                          .n_x = work->group,
+                                                          .w = work->off_bf16,
+                                                          .w_stride = LANES,
+                                                          .n_w = LANES,
+                                                          .n_k = work->n,
+                                                          .scale = 1});
 }
 
 /* The scales of a group anew, then each of its codes. */
 static void improve_group(struct work *work, size_t g)
 {
     const size_t n = work->group, first = g * n;
-    const float *const h = work->h + first * work->n, *const square = h + first;
+    const float *const square = work->h + first * (work->n + 1);
     struct lanes *const along = work->by;
-    product(work, work->pull, h, work->n, n, work->off, work->n, false);
+    find_pull(work, first);
     product(work, along, square, work->n, n, work->codes + first, n, false);
     const struct lanes fall = refit_scales(work, g, along);
     memset(work->now, 0, n * sizeof *work->now);
@@ -236,6 +271,7 @@ static void improve_group(struct work *work, size_t g)
     choose_group(work, g, square, work->n, work->h_inverse, work->by);
     for (size_t k = 0; k < n; k++)
         add_times(&work->off[first + k], 1, &work->by[k]);
+    keep_off(work, first);
 }
 
 /* ---- in and out ---- */
@@ -261,6 +297,7 @@ static void begin_block(struct work *work, const struct quantize_source *from, s
     for (size_t i = 0; i < n; i++) {
         work->h[i * (n + 1)] = (float)squares[i];
         work->h_inverse[i] = (float)(1 / squares[i]);
+        work->kernels->to_bf16(work->h_bf16 + i * round_up(n, 32), work->h + i * n, n);
     }
     for (size_t g = 0; g < work->n_groups; g++)
         quantize_weigh_group(cost + g * work->group, work->group, work->weights + g * work->group);

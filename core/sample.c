@@ -2,8 +2,10 @@
  * Candidates are kept in the order of their ids from the first filter to the draw. A filter ranks a
  * copy, finds the last candidate that stays (the cut) and keeps what ranks no worse: so nothing is
  * ever sorted, a draw means the same whatever filters ran, and all of it is linear in the
- * vocabulary, but for top-k's heap. Definitions follow llama.cpp's samplers of the same names; each
- * filter works on the distribution that the one before left, renormalised, and at temperature 1.
+ * vocabulary, but for top-k's heap. Where nothing goes before top-p and min-p, they look at the
+ * scores themselves, and what they would drop never becomes a candidate. Definitions follow
+ * llama.cpp's samplers of the same names; each filter works on the distribution that the one before
+ * left, renormalised, and at temperature 1.
  */
 #include "core/sample.h"
 
@@ -26,14 +28,15 @@ struct candidate {
 struct sampler {
     struct sample_params params;
     int n_vocab;
-    struct candidate *candidates; /* [n_vocab], by id */
-    struct candidate *ranked;     /* [n_vocab], the copy that filters reorder */
+    struct candidate *candidates; /* [n_vocab], by id; not touched before it is needed: with top-k
+                                   * there are few, and a job has many samplers */
+    struct candidate *ranked;     /* [n_vocab] behind them, the copy that filters reorder */
     float *scores;                /* [n_vocab] logits after penalties */
     int32_t *counts;              /* [n_vocab] all 0 between calls */
     int32_t *window;              /* [n_window] ring of the tokens that penalties look back on */
     size_t n_window;              /* 0 where there are no penalties */
     size_t n_accepted;
-    struct arena arena; /* holds the arrays above */
+    struct arena arena; /* holds the three arrays above */
 };
 
 const struct sample_params sample_defaults = {
@@ -98,16 +101,17 @@ struct sampler *sampler_new(const struct sample_params *params, int n_vocab, int
     s->n_window = window_size(params, max_history);
     size_t n = (size_t)n_vocab;
     size_t n_penalised = s->n_window > 0 ? n : 0;
-    s->candidates = arena_array(&s->arena, n, sizeof *s->candidates);
-    s->ranked = arena_array(&s->arena, n, sizeof *s->ranked);
+    size_t n_bytes;
+    s->candidates = checked_mul(n, 2 * sizeof *s->candidates, &n_bytes) ? malloc(n_bytes) : NULL;
     s->scores = arena_array(&s->arena, n_penalised, sizeof *s->scores);
     s->counts = arena_array(&s->arena, n_penalised, sizeof *s->counts);
     s->window = arena_array(&s->arena, s->n_window, sizeof *s->window);
-    if (!s->candidates || !s->ranked || !s->scores || !s->counts || !s->window) {
+    if (!s->candidates || !s->scores || !s->counts || !s->window) {
         err_no_memory(e);
         sampler_free(s);
         return NULL;
     }
+    s->ranked = s->candidates + n;
     return s;
 }
 
@@ -115,6 +119,7 @@ void sampler_free(struct sampler *s)
 {
     if (s) {
         arena_free(&s->arena);
+        free(s->candidates);
         free(s);
     }
 }
@@ -420,6 +425,87 @@ static size_t keep_min_p(struct sampler *s, size_t n)
     return keep(s->candidates, n, (struct candidate){.key = least, .id = INT32_MAX});
 }
 
+/* ---- top-p and min-p of a whole vocabulary --------------------------------------------------- */
+
+/* Candidates for all scores of at least `least`. Where these are few, LANES are left out at once;
+ * where they are many, no branch depends on a single one. */
+static size_t collect_from(struct sampler *s, const float *scores, float least)
+{
+    const float below = nextafterf(least, -INFINITY);
+    size_t n = 0;
+    for (int32_t id = 0, end; id < s->n_vocab; id = end) {
+        end = s->n_vocab - id < LANES ? s->n_vocab : id + LANES;
+        if (end - id == LANES && !any_above(scores + id, below)) {
+            continue;
+        }
+        for (int32_t i = id; i < end; i++) {
+            s->candidates[n] = candidate_of(scores, i);
+            n += scores[i] > below;
+        }
+    }
+    return n;
+}
+
+/* Logits are counted by their distance from the best; what is e^-32 as likely counts with all that
+ * is less. */
+enum { N_BUCKETS = 2048, BUCKETS_PER_UNIT = 64 };
+
+static size_t bucket_of(float logit, float best)
+{
+    const float at = (best - logit) * BUCKETS_PER_UNIT;
+    return at < N_BUCKETS - 1 ? (size_t)at : N_BUCKETS - 1;
+}
+
+/* The bucket with the last candidate that top-p keeps; *target gets what it has to contribute. */
+static size_t top_p_bucket(const struct sampler *s, const float *scores, float best, double *target)
+{
+    double weight[N_BUCKETS] = {0}, sum = 0.0;
+    for (int32_t id = 0; id < s->n_vocab; id++) {
+        const float logit = usable(scores[id]), w = expf(logit - best);
+        sum += w;
+        weight[bucket_of(logit, best)] += w;
+    }
+    size_t at = 0;
+    *target = fmax((double)s->params.top_p * sum, DBL_MIN);
+    for (; at < N_BUCKETS - 1 && weight[at] < *target; at++) {
+        *target -= weight[at];
+    }
+    return at;
+}
+
+/* Ranks only what is in one bucket with the cut. What is less than `least` is left out as well. */
+static size_t collect_top_p(struct sampler *s, const float *scores, float best, float least)
+{
+    double target;
+    const size_t bucket = top_p_bucket(s, scores, best, &target);
+    float low = -FLT_MAX;
+    if (bucket < N_BUCKETS - 1) {
+        low = best - (float)(bucket + 2) / BUCKETS_PER_UNIT; /* below the bucket for certain */
+    }
+    const size_t n = collect_from(s, scores, fmaxf(low, least));
+    size_t n_ranked = 0;
+    for (size_t i = 0; i < n; i++) {
+        s->ranked[n_ranked] = s->candidates[i];
+        n_ranked += bucket_of(s->candidates[i].logit, best) == bucket;
+    }
+    for (size_t i = 0; i < n_ranked; i++) {
+        s->ranked[i].weight = expf(s->ranked[i].logit - best);
+    }
+    return n_ranked > 0 ? keep(s->candidates, n, find_cut(s->ranked, n_ranked, target)) : n;
+}
+
+/* What collect_all and the filters would leave, without candidates for what they would drop. */
+static size_t collect_likely(struct sampler *s, const float *scores)
+{
+    const float best = usable(scores[best_id(scores, s->n_vocab)]);
+    if (best < -FLT_MAX) {
+        return 0;
+    }
+    const float least = fmaxf(best + logf(s->params.min_p), -FLT_MAX);
+    return s->params.top_p < 1.0f ? collect_top_p(s, scores, best, least)
+                                  : collect_from(s, scores, least);
+}
+
 /* Walks the candidates in the order of their ids until u of the whole weight is passed. */
 static int32_t draw(struct sampler *s, size_t n, double u)
 {
@@ -439,19 +525,29 @@ static int32_t draw(struct sampler *s, size_t n, double u)
     return last; /* also where rounding left the target at the very end */
 }
 
+/* What all filters leave. */
+static size_t candidates(struct sampler *s, const float *scores)
+{
+    const bool all = s->params.top_k == 0 || s->params.top_k >= s->n_vocab;
+    const bool cuts = s->params.top_p < 1.0f || s->params.min_p > 0.0f;
+    if (all && cuts && s->params.typical_p == 1.0f) {
+        return collect_likely(s, scores);
+    }
+    size_t n = all ? collect_all(s, scores) : collect_best(s, scores, (size_t)s->params.top_k);
+    if (n > 0) {
+        n = keep_typical(s, n);
+        n = keep_top_p(s, n);
+        n = keep_min_p(s, n);
+    }
+    return n;
+}
+
 int32_t sampler_next(struct sampler *s, const float *logits, uint64_t position)
 {
     const float *scores = penalise(s, logits);
     if (s->params.temperature == 0.0f) {
         return best_id(scores, s->n_vocab);
     }
-    const bool some = s->params.top_k > 0 && s->params.top_k < s->n_vocab;
-    size_t n = some ? collect_best(s, scores, (size_t)s->params.top_k) : collect_all(s, scores);
-    if (n == 0) {
-        return 0;
-    }
-    n = keep_typical(s, n);
-    n = keep_top_p(s, n);
-    n = keep_min_p(s, n);
-    return draw(s, n, philox_uniform(s->params.seed, position));
+    const size_t n = candidates(s, scores);
+    return n > 0 ? draw(s, n, philox_uniform(s->params.seed, position)) : 0;
 }

@@ -627,6 +627,46 @@ static void agrees_with_the_plain_implementation(void **state)
     }
 }
 
+/* Top-k that drops only what is never drawn goes the way that ranks candidates; without it no
+ * candidates are made of what top-p and min-p drop. The draws are the same, however far the logits
+ * are from each other. */
+static void cuts_do_not_depend_on_the_way(void **state)
+{
+    (void)state;
+    enum { MOST = 3000 };
+    static float logits[MOST];
+    static const double spreads[] = {1e-3, 0.1, 1, 3, 20, 1e6, 1e37};
+    static const float top_ps[] = {0.0f, 0.3f, 0.9f, 0.99f, 0.99999994f, 1.0f};
+    static const float min_ps[] = {0.0f, 1e-20f, 0.05f, 1.0f};
+    for (int round = 0; round < 2000; round++) {
+        const int n = (int)uniform(2.0, MOST + 0.99);
+        const double spread = spreads[(size_t)uniform(0, ARRAY_LEN(spreads))];
+        const double step = maybe(0.3) ? spread / 4 : 0;
+        for (int i = 0; i < n; i++) {
+            const double x = spread * (uniform(-1, 1) + uniform(-1, 1) + uniform(-1, 1));
+            logits[i] = (float)(step > 0 ? step * nearbyint(x / step) : x);
+        }
+        logits[(int)uniform(0, n)] = -INFINITY;
+        struct sample_params p = {
+            .temperature = (float)uniform(0.2, 3.0),
+            .top_p = top_ps[(size_t)uniform(0, ARRAY_LEN(top_ps))],
+            .min_p = min_ps[(size_t)uniform(0, ARRAY_LEN(min_ps))],
+            .typical_p = 1.0f,
+            .repetition_penalty = 1.0f,
+            .seed = stream,
+        };
+        struct sampler *all = make(&p, n, 0);
+        p.top_k = n - 1;
+        struct sampler *ranked = make(&p, n, 0);
+        for (uint64_t position = 0; position < 8; position++) {
+            assert_int_equal(sampler_next(all, logits, position),
+                             sampler_next(ranked, logits, position));
+        }
+        sampler_free(all);
+        sampler_free(ranked);
+    }
+}
+
 /* ---- draws -------------------------------------------------------------------------------------
  */
 
@@ -660,7 +700,9 @@ static void draws_depend_on_seed_and_position_alone(void **state)
     enum { N = 1000 };
     static float logits[N];
     static int32_t forwards[64];
-    random_logits(logits, N);
+    for (int i = 0; i < N; i++) { /* none likely enough to be drawn often */
+        logits[i] = (float)uniform(-1.0, 1.0);
+    }
     struct sample_params p = plain;
     struct sampler *s = make(&p, N, 0);
     for (uint64_t i = 0; i < ARRAY_LEN(forwards); i++) {
@@ -771,6 +813,7 @@ int main(void)
         cmocka_unit_test(the_logits_stay_as_they_are),
         cmocka_unit_test(one_word_vocabularies),
         cmocka_unit_test(agrees_with_the_plain_implementation),
+        cmocka_unit_test(cuts_do_not_depend_on_the_way),
         cmocka_unit_test(frequencies_follow_the_probabilities),
         cmocka_unit_test(draws_depend_on_seed_and_position_alone),
         cmocka_unit_test(an_idle_filter_changes_nothing),

@@ -52,6 +52,7 @@ FLAGS_kernels_avx512vnni := $(FLAGS_kernels_avx512) -mavx512vnni
 FLAGS_kernels_avx512bf16 := $(FLAGS_kernels_avx512vnni) -mavx512bf16
 FLAGS_kernels_amx := $(FLAGS_kernels_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8
 FLAGS_kernels_amx_i8 := $(FLAGS_kernels_amx)
+FLAGS_kernels_amx_few := $(FLAGS_kernels_amx)
 FLAGS_kernels_neon   := -O3
 FLAGS_kernels_neondot := -O3 -march=armv8.2-a+dotprod
 

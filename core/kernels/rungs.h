@@ -32,6 +32,10 @@ void kernels_avx512vnni_fill(struct kernels *k);
 void kernels_avx512bf16_fill(struct kernels *k);
 void kernels_amx_fill(struct kernels *k);
 void kernels_amx_i8_fill(struct kernels *k); /* a part of the above */
+
+/* Another one: both slots of bf16, for 1 to AMX_FEW rows of x. */
+enum { AMX_FEW = 64 };
+void kernels_amx_few(const struct linear_args *a, bool cols);
 #elif defined(__aarch64__)
 void kernels_neon_fill(struct kernels *k);
 void kernels_neondot_fill(struct kernels *k);

@@ -1,0 +1,469 @@
+/*
+ * Products of bf16 by tiles for up to AMX_FEW rows of x: what decoding, drafts and batches of texts
+ * need. They are limited by how fast weights are read, so rows of weights become tiles where they
+ * lie; by columns they have to be packed, and each packed tile serves all rows of x.
+ */
+#include "core/kernels/rungs.h"
+#include "core/kernels/vectors_avx512.h"
+#include "core/kernels/weights.inc"
+#include "core/kernels/tiles_bf16.inc"
+
+/* FEW_X elements of x are packed at a time, FEW_SUMS sums wait. */
+enum {
+    FEW_X = 1 << 17,
+    FEW_SUMS = 8192,
+    COLS_ALONE = 2048,
+};
+
+/* Few rows of x: n_tiles tiles, each of `width` rows. */
+struct few {
+    size_t n_tiles, width;
+};
+
+static struct few few_of(size_t n_x)
+{
+    return (struct few){(n_x + T_ROWS - 1) / T_ROWS, at_most(n_x, T_ROWS)};
+}
+
+/* ---- few rows of x by rows of weights, which are the left side as they lie ---- */
+
+/* Values [0, n) of whole tiles of the rows of x from x on, pair beside pair: [n / 2][width]. */
+INLINE void few_pack_tile(uint16_t *pairs, const uint16_t *x, size_t stride, size_t width, size_t n)
+{
+    if (width < T_ROWS) {
+        for (size_t i = 0; i < width; i++)
+            for (size_t j = 0; j < n; j += 2)
+                memcpy(pairs + j * width + 2 * i, x + i * stride + j, 2 * sizeof *x);
+        return;
+    }
+    for (size_t j = 0; j < n; j += 8) {
+        vi columns[4];
+        vi_columns(columns, (const unsigned char *)(x + j), stride * sizeof *x);
+        UNROLL
+        for (size_t c = 0; c < 4; c++)
+            vi_store(pairs + (j + 2 * c) * T_ROWS, columns[c]);
+    }
+}
+
+/* n values of each row of x, from k on, tile behind tile. */
+static void few_pack(uint16_t *pairs, const struct linear_args *a, struct few few, size_t k,
+                     size_t n)
+{
+    const size_t n_padded = (n + T_K - 1) / T_K * T_K;
+    for (size_t t = 0; t < few.n_tiles; t++)
+        few_pack_tile(pairs + t * n_padded * few.width, bf_x(a, tile_x(t, a->n_x)) + k, a->x_stride,
+                      few.width, n_padded);
+}
+
+/* n_rows rows of weights, `step` rows apart, against each tile of x: sums [n_rows * step][width]
+ * += n values. */
+struct few_tile {
+    struct few few;
+    float *sums;
+    const uint16_t *w, *pairs;
+    size_t sums_size, pairs_size; /* from a tile of x to the next */
+    size_t w_stride, n_rows, step, n;
+    bool is_first;
+};
+
+/* T_K values from k on, the weights' lying at w, against all tiles of x. */
+INLINE void few_step(const struct few_tile *t, const void *w, size_t w_stride, size_t k,
+                     size_t n_tiles)
+{
+    const size_t x_stride = t->few.width * 2 * sizeof *t->pairs, size = t->pairs_size;
+    const uint16_t *const x = t->pairs + k * t->few.width;
+    _tile_loadd(4, w, w_stride);
+    _tile_loadd(5, x, x_stride);
+    _tile_dpbf16ps(0, 4, 5);
+    if (n_tiles > 1) {
+        _tile_loadd(6, x + size, x_stride);
+        _tile_dpbf16ps(1, 4, 6);
+    }
+    if (n_tiles > 2) {
+        _tile_loadd(5, x + 2 * size, x_stride);
+        _tile_dpbf16ps(2, 4, 5);
+    }
+    if (n_tiles > 3) {
+        _tile_loadd(6, x + 3 * size, x_stride);
+        _tile_dpbf16ps(3, 4, 6);
+    }
+}
+
+INLINE void few_begin(const struct few_tile *t, size_t n_tiles)
+{
+    const size_t stride = t->step * t->few.width * sizeof *t->sums, size = t->sums_size;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    if (t->is_first)
+        return;
+    _tile_loadd(0, t->sums, stride);
+    if (n_tiles > 1)
+        _tile_loadd(1, t->sums + size, stride);
+    if (n_tiles > 2)
+        _tile_loadd(2, t->sums + 2 * size, stride);
+    if (n_tiles > 3)
+        _tile_loadd(3, t->sums + 3 * size, stride);
+}
+
+INLINE void few_end(const struct few_tile *t, size_t n_tiles)
+{
+    const size_t stride = t->step * t->few.width * sizeof *t->sums, size = t->sums_size;
+    _tile_stored(0, t->sums, stride);
+    if (n_tiles > 1)
+        _tile_stored(1, t->sums + size, stride);
+    if (n_tiles > 2)
+        _tile_stored(2, t->sums + 2 * size, stride);
+    if (n_tiles > 3)
+        _tile_stored(3, t->sums + 3 * size, stride);
+}
+
+INLINE void few_multiply_tiles(const struct few_tile *t, size_t n_tiles)
+{
+    const size_t stride = t->step * t->w_stride;
+    size_t k = 0;
+    few_begin(t, n_tiles);
+    for (; k + T_K <= t->n; k += T_K)
+        few_step(t, t->w + k, stride * sizeof *t->w, k, n_tiles);
+    if (k < t->n) {
+        uint16_t tail[T_ROWS * T_K];
+        bf_tail(tail, t->w + k, stride, t->n_rows, t->n - k);
+        memory_is_written();
+        few_step(t, tail, T_BYTES, k, n_tiles);
+    }
+    few_end(t, n_tiles);
+}
+
+static void few_multiply(const struct few_tile *t)
+{
+    switch (t->few.n_tiles) {
+    case 1:
+        few_multiply_tiles(t, 1);
+        break;
+    case 2:
+        few_multiply_tiles(t, 2);
+        break;
+    case 3:
+        few_multiply_tiles(t, 3);
+        break;
+    default:
+        few_multiply_tiles(t, 4);
+    }
+}
+
+/*
+ * n_w rows of weights, in tiles of t.n_rows. As in rows_few of kernels.inc, each row of a tile is a
+ * stream from front to back: processors foresee few streams in a page, and rows may be short.
+ */
+static void few_part(struct few_tile t, size_t n_w)
+{
+    float *const sums = t.sums;
+    const uint16_t *const w = t.w;
+    const size_t width = t.few.width;
+    t.step = n_w / t.n_rows;
+    for (size_t r = 0; r < t.step; r++) {
+        t.sums = sums + r * width;
+        t.w = w + r * t.w_stride;
+        few_multiply(&t);
+    }
+    const size_t n_done = t.step * t.n_rows;
+    if (n_done == n_w)
+        return;
+    t.step = 1; /* the last, of which some have been there before */
+    t.sums = sums + n_done * width;
+    t.w = w + (n_w - t.n_rows) * t.w_stride;
+    few_multiply(&t);
+}
+
+/* Sums [n_rows][n_x] of less than a tile of rows of x, with rows of weights from r on. */
+INLINE void few_finish_some(const struct linear_args *a, const float *sums, size_t r,
+                            __mmask16 lanes)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i places = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)a->n_x));
+    for (size_t i = 0; i < a->n_x; i++) {
+        const vf sum =
+            a->n_x == 1 ? _mm512_maskz_loadu_ps(lanes, sums)
+                        : _mm512_mask_i32gather_ps(v_set(0), lanes, places, sums + i, sizeof *sums);
+        bf_finish(a, i, r, sum, lanes);
+    }
+}
+
+/* Sums [T_ROWS][T_ROWS] of tile t of x. */
+INLINE void few_finish_tile(const struct linear_args *a, const float *sums, size_t t, size_t r,
+                            __mmask16 lanes)
+{
+    for (size_t j = 0; j < T_ROWS; j += 4) {
+        const size_t i = tile_x(t, a->n_x) + j;
+        vi columns[4];
+        vi_columns(columns, (const unsigned char *)(sums + j), sizeof *sums * T_ROWS);
+        for (size_t c = 0; c < 4; c++)
+            if (i + c >= t * T_ROWS)
+                bf_finish(a, i + c, r, (vf)columns[c], lanes);
+    }
+}
+
+/* Rows [r, r + n_rows) of weights, whose sums lie behind each other for each tile of x. */
+static void few_finish(const struct linear_args *a, struct few few, const float *sums,
+                       size_t sums_size, size_t r, size_t n_rows)
+{
+    if (few.width < T_ROWS)
+        few_finish_some(a, sums, r, first_lanes(n_rows));
+    for (size_t t = 0; t < few.n_tiles && few.width == T_ROWS; t++)
+        few_finish_tile(a, sums + t * sums_size, t, r, first_lanes(n_rows));
+}
+
+/* Rows [r0, end) of weights. packed: where x is packed; it stays there if it is all of x. */
+static void few_strip(const struct linear_args *a, struct few few, uint16_t *packed, size_t r0,
+                      size_t end, size_t n_rows)
+{
+    float sums[FEW_SUMS + 2 * T_ROWS * AMX_FEW] __attribute__((aligned(64)));
+    const size_t n_w = end - r0, n_done = n_w / n_rows * n_rows, width = few.width;
+    const size_t span = packed ? FEW_X / (few.n_tiles * width) / T_K * T_K : a->n_k + 1;
+    struct few_tile t = {.few = few,
+                         .sums = sums,
+                         .sums_size = (n_w + 2 * T_ROWS) * width,
+                         .w_stride = a->w_stride,
+                         .n_rows = n_rows,
+                         .pairs = packed ? packed : bf_x(a, 0)};
+    size_t k = 0;
+    do {
+        t.n = at_most(a->n_k - k, span);
+        t.pairs_size = (t.n + T_K - 1) / T_K * T_K * width;
+        t.w = bf_w(a, r0) + k;
+        t.is_first = k == 0;
+        if (packed && (r0 == 0 || span < a->n_k))
+            few_pack(packed, a, few, k, t.n);
+        memory_is_written();
+        few_part(t, n_w);
+        k += span;
+    } while (k < a->n_k);
+    for (size_t r = 0; r < n_done; r += n_rows)
+        few_finish(a, few, sums + r * width, t.sums_size, r0 + r, n_rows);
+    if (n_done < n_w)
+        few_finish(a, few, sums + (n_done + n_rows - (n_w - n_done)) * width, t.sums_size,
+                   r0 + n_done, n_w - n_done);
+}
+
+static void few_strips(const struct linear_args *a, uint16_t *packed)
+{
+    const struct few few = few_of(a->n_x);
+    const size_t n_rows = at_most(a->n_w, T_ROWS);
+    const size_t strip = FEW_SUMS / (few.n_tiles * few.width) / T_ROWS * T_ROWS;
+    struct tile_config config = {0};
+    tiles_shape(&config, 0, 3, n_rows, 4 * few.width);
+    tiles_shape(&config, 4, 4, n_rows, T_BYTES);
+    tiles_shape(&config, 5, 6, T_ROWS, 4 * few.width);
+    tiles_open(&config);
+    for (size_t r = 0; r < a->n_w; r += strip)
+        few_strip(a, few, packed, r, at_most(a->n_w, r + strip), n_rows);
+    _tile_release();
+}
+
+static void rows_few(const struct linear_args *a)
+{
+    uint16_t packed[FEW_X] __attribute__((aligned(64)));
+    few_strips(a, packed);
+}
+
+/* One row of x is its own pairs. */
+static void rows_alone(const struct linear_args *a)
+{
+    few_strips(a, NULL);
+}
+
+/* ---- few rows of x, which are the left side, by columns ---- */
+
+/* Asks for column j of n, from c0 on, of T_K rows from k on, or of the rows behind them: processors
+ * foresee no steps as wide as a row. */
+INLINE void cols_foresee(const struct linear_args *a, size_t c0, size_t n, size_t k, size_t j)
+{
+    if (j >= n) {
+        k += T_K;
+        j = at_most(j - n, n - 1);
+    }
+    for (size_t i = 0; i < T_K && k + i < a->n_k; i++)
+        __builtin_prefetch(bf_w(a, k + i) + c0 + j);
+}
+
+/* A packed tile of weights against all tiles of x: sums [width, stride] of each, sums_size apart.
+ */
+INLINE void cols_multiply(float *sums, size_t stride, size_t sums_size, const uint16_t *w,
+                          size_t n_tiles)
+{
+    const size_t bytes = stride * sizeof *sums;
+    _tile_loadd(4, w, T_BYTES);
+    _tile_loadd(5, sums, bytes);
+    _tile_dpbf16ps(5, 0, 4);
+    _tile_stored(5, sums, bytes);
+    if (n_tiles > 1) {
+        _tile_loadd(6, sums + sums_size, bytes);
+        _tile_dpbf16ps(6, 1, 4);
+        _tile_stored(6, sums + sums_size, bytes);
+    }
+    if (n_tiles > 2) {
+        _tile_loadd(7, sums + 2 * sums_size, bytes);
+        _tile_dpbf16ps(7, 2, 4);
+        _tile_stored(7, sums + 2 * sums_size, bytes);
+    }
+    if (n_tiles > 3) {
+        _tile_loadd(5, sums + 3 * sums_size, bytes);
+        _tile_dpbf16ps(5, 3, 4);
+        _tile_stored(5, sums + 3 * sums_size, bytes);
+    }
+}
+
+/* Values of x from k on, a tile of each T_ROWS rows. */
+INLINE void cols_load_x(const struct linear_args *a, size_t k, size_t n_tiles)
+{
+    const size_t stride = a->x_stride * sizeof(uint16_t);
+    _tile_loadd(0, bf_x(a, 0) + k, stride);
+    if (n_tiles > 1)
+        _tile_loadd(1, bf_x(a, tile_x(1, a->n_x)) + k, stride);
+    if (n_tiles > 2)
+        _tile_loadd(2, bf_x(a, tile_x(2, a->n_x)) + k, stride);
+    if (n_tiles > 3)
+        _tile_loadd(3, bf_x(a, tile_x(3, a->n_x)) + k, stride);
+}
+
+/* Of each tile of x: sums [width, stride] += T_K rows, from k on, of n columns from c0 on. */
+INLINE void cols_step(const struct linear_args *a, struct few few, float *sums, size_t stride,
+                      size_t c0, size_t n, size_t k)
+{
+    enum { GROUP = 4, AHEAD = 128 };
+    uint16_t tiles[GROUP][T_ROWS * T_K] __attribute__((aligned(64)));
+    const size_t n_k = at_most(a->n_k - k, T_K);
+    cols_load_x(a, k, few.n_tiles);
+    for (size_t c = 0; c < n; c += GROUP * T_ROWS) {
+        const size_t end = at_most(n, c + GROUP * T_ROWS);
+        for (size_t j = c; j < end; j += T_ROWS) {
+            pack_columns(tiles[(j - c) / T_ROWS], a, k, c0 + j, n_k, end - j);
+            if (j % T_K == 0)
+                cols_foresee(a, c0, n, k, j + AHEAD);
+        }
+        memory_is_written();
+        for (size_t j = c; j < end; j += T_ROWS)
+            cols_multiply(sums + j, stride, few.width * stride, tiles[(j - c) / T_ROWS],
+                          few.n_tiles);
+    }
+}
+
+/* For one row of x: sums of columns, and the two chains of what the rows of an instruction add. */
+struct cols_alone {
+    float sums[COLS_ALONE], even[COLS_ALONE], odd[COLS_ALONE];
+};
+
+INLINE vf chain_load(const float *chain, bool is_first)
+{
+    return is_first ? v_set(0) : v_load(chain);
+}
+
+/* n_k rows from k on, an even number but at the end, of 32 columns from c on; they begin the chains
+ * or end them. The rows behind them are asked for. */
+INLINE void cols_alone_step(const struct linear_args *a, struct cols_alone *s, const uint16_t *w,
+                            size_t c, __mmask32 columns, size_t k, size_t n_k)
+{
+    const bool is_first = k % T_K == 0, is_last = (k + n_k) % T_K == 0 || k + n_k == a->n_k;
+    const uint16_t *const x = bf_x(a, 0) + k;
+    vf even[2], odd[2];
+    for (size_t half = 0; half < 2; half++) {
+        even[half] = chain_load(s->even + c + half * T_ROWS, is_first);
+        odd[half] = chain_load(s->odd + c + half * T_ROWS, is_first);
+    }
+    UNROLL
+    for (size_t j = 0; j < n_k; j++) {
+        const __m512i row = _mm512_maskz_loadu_epi16(columns, w + j * a->w_stride);
+        const vf value = (vf)_mm512_set1_epi32((int32_t)((uint32_t)x[j] << 16));
+        vf *const chain = j % 2 ? odd : even;
+        if (k + j + n_k < a->n_k)
+            __builtin_prefetch(w + (j + n_k) * a->w_stride);
+        chain[0] = v_fma(value, bf16_to_f32(_mm512_castsi512_si256(row)), chain[0]);
+        chain[1] = v_fma(value, bf16_to_f32(_mm512_extracti64x4_epi64(row, 1)), chain[1]);
+    }
+    for (size_t half = 0; half < 2; half++) {
+        const size_t at = c + half * T_ROWS;
+        if (is_last) {
+            v_store(s->sums + at, v_load(s->sums + at) + (even[half] + odd[half]));
+        } else {
+            v_store(s->even + at, even[half]);
+            v_store(s->odd + at, odd[half]);
+        }
+    }
+}
+
+/* Columns [c0, c0 + n), where subnormal numbers are zero, as in tiles. */
+static __attribute__((noinline)) void cols_alone_sum(const struct linear_args *a,
+                                                     struct cols_alone *s, size_t c0, size_t n)
+{
+    enum { ROWS = 8 };
+    for (size_t k = 0; k < a->n_k; k += ROWS) {
+        const uint16_t *const w = bf_w(a, k) + c0;
+        const size_t n_k = at_most(a->n_k - k, ROWS);
+        for (size_t c = 0; c < n; c += T_K) {
+            const __mmask32 columns = UINT32_MAX >> (T_K - at_most(n - c, T_K));
+            if (n_k == ROWS)
+                cols_alone_step(a, s, w + c, c, columns, k, ROWS);
+            else
+                cols_alone_step(a, s, w + c, c, columns, k, n_k);
+        }
+    }
+}
+
+/* One row of x: vectors read memory faster than tiles can be packed. The bits are those of tiles.
+ */
+static void cols_alone(const struct linear_args *a)
+{
+    enum { SUBNORMALS_ARE_ZERO = 0x8040 }; /* of MXCSR: results and operands */
+    struct cols_alone s;
+    for (size_t c = 0; c < a->n_w; c += COLS_ALONE) {
+        const size_t n = at_most(a->n_w - c, COLS_ALONE);
+        const unsigned state = _mm_getcsr();
+        memset(s.sums, 0, sizeof s.sums);
+        _mm_setcsr(state | SUBNORMALS_ARE_ZERO);
+        cols_alone_sum(a, &s, c, n);
+        _mm_setcsr(state);
+        for (size_t j = 0; j < n; j += T_ROWS)
+            bf_finish(a, 0, c + j, v_load(s.sums + j), first_lanes(at_most(n - j, T_ROWS)));
+    }
+}
+
+/* Columns [c, c + n). */
+INLINE void cols_strip(const struct linear_args *a, struct few few, float *sums, size_t stride,
+                       size_t c, size_t n)
+{
+    memset(sums, 0, few.n_tiles * few.width * stride * sizeof *sums);
+    for (size_t k = 0; k < a->n_k; k += T_K)
+        cols_step(a, few, sums, stride, c, n, k);
+    for (size_t i = 0; i < a->n_x; i++) {
+        const size_t t = i / T_ROWS, row = t * few.width + i - tile_x(t, a->n_x);
+        for (size_t j = 0; j < n; j += T_ROWS)
+            bf_finish(a, i, c + j, v_load(sums + row * stride + j),
+                      first_lanes(at_most(n - j, T_ROWS)));
+    }
+}
+
+static void cols_few(const struct linear_args *a)
+{
+    float sums[FEW_SUMS] __attribute__((aligned(64)));
+    const struct few few = few_of(a->n_x);
+    const size_t stride = FEW_SUMS / (few.n_tiles * few.width) / T_ROWS * T_ROWS;
+    struct tile_config config = {0};
+    tiles_shape(&config, 0, 3, few.width, T_BYTES);
+    tiles_shape(&config, 4, 4, T_ROWS, T_BYTES);
+    tiles_shape(&config, 5, 7, few.width, T_BYTES);
+    tiles_open(&config);
+    for (size_t c = 0; c < a->n_w; c += stride)
+        cols_strip(a, few, sums, stride, c, at_most(a->n_w - c, stride));
+    _tile_release();
+}
+
+/* ---- the way in ---- */
+
+void kernels_amx_few(const struct linear_args *a, bool cols)
+{
+    if (a->n_x == 1)
+        (cols ? cols_alone : rows_alone)(a);
+    else
+        (cols ? cols_few : rows_few)(a);
+}

@@ -194,8 +194,10 @@ bool bench_measure(const struct bench *b, const struct bench_test *test, struct 
         .seconds = calloc((size_t)n, sizeof *t.seconds),
         .fractions = calloc((size_t)n, sizeof *t.fractions),
     };
-    const bool room = t.seconds != NULL && t.fractions != NULL;
-    const bool ok = room ? measure(b, test, c, &t, e) : err_no_memory(e);
+    bool ok = t.seconds != NULL && t.fractions != NULL;
+    if (!ok)
+        err_no_memory(e);
+    ok = ok && measure(b, test, c, &t, e);
     if (ok) {
         *result = (struct bench_result){
             .test = *test,

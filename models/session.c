@@ -35,13 +35,12 @@ struct session {
     void *block;   /* all that is pointed to, but for kv */
     struct kv *kv; /* [num_hidden_layers] */
     struct kv_pages pages;
-    struct sequence *sequences;          /* [n_sequences] */
-    struct session_row *rows;            /* [n_batch]: those of the plain calls */
-    int32_t *ids;                        /* [n_batch] each: the rows of a pass */
-    int *positions;                      /* */
-    int *row_sequences;                  /* */
-    int *logit_rows;                     /* */
-    struct attend_run *runs;             /* */
+    struct sequence *sequences; /* [n_sequences] */
+    struct session_row *rows;   /* [n_batch]: those of the plain calls */
+    /* [n_batch] each: what the pass is told of its rows */
+    int32_t *ids;
+    int *positions, *row_sequences, *logit_rows;
+    struct attend_run *runs;
     double *inv_freq[SPEC_MAX_ROPES];    /* each [n_sequences, n_dims / 2] */
     double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences] */
 };

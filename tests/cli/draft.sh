@@ -40,6 +40,7 @@ for guesses in 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
     for end in "-n 33 --ignore-eos" "--stop ball" "--stop .\"" "-c 130" "--echo -n 50 --special"; do
         # shellcheck disable=SC2086 # split on purpose
         run --draft off --temp 0 -f "$tmp/cats" $end
+        [ -s "$tmp/out" ] || fail "a text to compare with --draft $guesses $end" "$(peek "$tmp/err")"
         mv "$tmp/out" "$tmp/plain"
         # shellcheck disable=SC2086
         run --draft $guesses --temp 0 -f "$tmp/cats" $end

@@ -30,6 +30,7 @@ run score --json --ids "$(cat "$tmp/ids")"
 tr '{' '\n' <"$tmp/out" | sed -n '3,202p' >"$tmp/long"
 run score --json --ids "$(cut -d' ' -f1-201 "$tmp/ids")"
 tr '{' '\n' <"$tmp/out" | sed -n '3,202p' | sed 's/}\].*/},/' >"$tmp/short"
+if [ "$(wc -l <"$tmp/long")" -ne 200 ]; then fail "200 tokens to compare" "$(wc -l <"$tmp/long")"; fi
 same "chunks" "$tmp/short" "$tmp/long"
 
 # ---- --logits ------------------------------------------------------------------------------------------------------

@@ -47,12 +47,14 @@ void terminal_note(bool quiet, const char *fmt, ...)
 
 void terminal_stat(const char *label, const char *fmt, ...)
 {
-    fprintf(stderr, "%-8s", label);
+    struct err clean; /* as a sentence would be: it may hold the name of a directory */
+    char text[sizeof clean.text];
     va_list args;
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    putc('\n', stderr);
+    err_set(&clean, ERR_NONE, "%s", text);
+    fprintf(stderr, "%-8s%s\n", label, clean.text);
 }
 
 struct terminal_progress terminal_progress_begin(bool quiet, bool slow, const char *what)

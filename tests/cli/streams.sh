@@ -134,6 +134,10 @@ run -m "$tmp/none" hi
 has "no colour off a terminal" '^tgen: cannot' "$tmp/err"
 
 # Names out of the file system cannot steer the terminal.
+escape=$tmp/$(printf '\033[31mred')
+copy_model "$escape"
+run --stats -n 1 -m "$escape" hi
+has "nor do statistics" "^load .*/?\[31mred, " "$tmp/err"
 refuses "an escape in a name" 3 "cannot open $tmp/?[31mred?: No such file" -m "$tmp/$(printf '\033[31mred\007')" hi
 
 finish

@@ -246,18 +246,29 @@ static void few_strip(const struct linear_args *a, struct few few, uint16_t *pac
                    r0 + n_done, n_w - n_done);
 }
 
+/* How many of n_left rows of weights make the next strip. The steps from row to row of a tile are
+ * odd in number: with a power of two, all its rows could fall into one set of a cache. */
+static size_t few_rows(size_t n_left, size_t most)
+{
+    const size_t n_steps = at_most(n_left, most) / T_ROWS;
+    const bool all = n_steps == 0 || (n_steps % 2 == 1 && n_left <= most);
+    return all ? n_left : ((n_steps - 1) | 1) * T_ROWS;
+}
+
 static void few_strips(const struct linear_args *a, uint16_t *packed)
 {
     const struct few few = few_of(a->n_x);
     const size_t n_rows = at_most(a->n_w, T_ROWS);
-    const size_t strip = FEW_SUMS / (few.n_tiles * few.width) / T_ROWS * T_ROWS;
+    const size_t most = FEW_SUMS / (few.n_tiles * few.width);
     struct tile_config config = {0};
     tiles_shape(&config, 0, 3, n_rows, 4 * few.width);
     tiles_shape(&config, 4, 4, n_rows, T_BYTES);
     tiles_shape(&config, 5, 6, T_ROWS, 4 * few.width);
     tiles_open(&config);
-    for (size_t r = 0; r < a->n_w; r += strip)
-        few_strip(a, few, packed, r, at_most(a->n_w, r + strip), n_rows);
+    for (size_t r = 0, end; r < a->n_w; r = end) {
+        end = r + few_rows(a->n_w - r, most);
+        few_strip(a, few, packed, r, end, n_rows);
+    }
     _tile_release();
 }
 

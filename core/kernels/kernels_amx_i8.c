@@ -18,7 +18,8 @@
  * weights; N_SUMS sums wait for the codes that follow.
  */
 enum {
-    FEW = 4, /* rows of x that are better read against weights by vectors */
+    FEW_I8 = 4, /* rows of x that are better read against weights by vectors */
+    FEW_U4 = 7,
     PAIR = 2 * T_ROWS,
     X_MAX = 256,
     X_CODES = 1 << 18,
@@ -527,7 +528,7 @@ static void (*by_vectors[N_DOT_TYPES])(const struct linear_i8_args *a);
 
 static void linear_i8_i8(const struct linear_i8_args *a)
 {
-    if (a->n_x <= FEW || a->n_w < T_ROWS)
+    if (a->n_x <= FEW_I8 || a->n_w < T_ROWS)
         by_vectors[DOT_I8](a);
     else
         linear(a, DOT_I8);
@@ -535,7 +536,7 @@ static void linear_i8_i8(const struct linear_i8_args *a)
 
 static void linear_i8_u4(const struct linear_i8_args *a)
 {
-    if (a->n_x <= FEW || a->n_w < T_ROWS)
+    if (a->n_x <= FEW_U4 || a->n_w < T_ROWS)
         by_vectors[DOT_U4](a);
     else
         linear(a, DOT_U4);

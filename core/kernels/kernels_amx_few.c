@@ -92,12 +92,16 @@ INLINE void few_step(const struct few_tile *t, const void *w, size_t w_stride, s
 INLINE void few_begin(const struct few_tile *t, size_t n_tiles)
 {
     const size_t stride = t->step * t->few.width * sizeof *t->sums, size = t->sums_size;
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-    if (t->is_first)
+    if (t->is_first) {
+        _tile_zero(0);
+        if (n_tiles > 1)
+            _tile_zero(1);
+        if (n_tiles > 2)
+            _tile_zero(2);
+        if (n_tiles > 3)
+            _tile_zero(3);
         return;
+    }
     _tile_loadd(0, t->sums, stride);
     if (n_tiles > 1)
         _tile_loadd(1, t->sums + size, stride);

@@ -15,6 +15,18 @@ enum {
     COLS_ALONE = 2048,
 };
 
+/* do_it(i) for tiles 0 to n_tiles - 1: instructions want their numbers as constants. */
+#define EACH_TILE(do_it)                                                                           \
+    do {                                                                                           \
+        do_it(0);                                                                                  \
+        if (n_tiles > 1)                                                                           \
+            do_it(1);                                                                              \
+        if (n_tiles > 2)                                                                           \
+            do_it(2);                                                                              \
+        if (n_tiles > 3)                                                                           \
+            do_it(3);                                                                              \
+    } while (0)
+
 /* Few rows of x: n_tiles tiles, each of `width` rows. */
 struct few {
     size_t n_tiles, width;
@@ -91,36 +103,23 @@ INLINE void few_step(const struct few_tile *t, const void *w, size_t w_stride, s
 
 INLINE void few_begin(const struct few_tile *t, size_t n_tiles)
 {
-    const size_t stride = t->step * t->few.width * sizeof *t->sums, size = t->sums_size;
-    if (t->is_first) {
-        _tile_zero(0);
-        if (n_tiles > 1)
-            _tile_zero(1);
-        if (n_tiles > 2)
-            _tile_zero(2);
-        if (n_tiles > 3)
-            _tile_zero(3);
-        return;
-    }
-    _tile_loadd(0, t->sums, stride);
-    if (n_tiles > 1)
-        _tile_loadd(1, t->sums + size, stride);
-    if (n_tiles > 2)
-        _tile_loadd(2, t->sums + 2 * size, stride);
-    if (n_tiles > 3)
-        _tile_loadd(3, t->sums + 3 * size, stride);
+    const size_t stride = t->step * t->few.width * sizeof *t->sums;
+#define CLEAR(i) _tile_zero(i)
+#define LOAD(i)  _tile_loadd(i, t->sums + (i)*t->sums_size, stride)
+    if (t->is_first)
+        EACH_TILE(CLEAR);
+    else
+        EACH_TILE(LOAD);
+#undef CLEAR
+#undef LOAD
 }
 
 INLINE void few_end(const struct few_tile *t, size_t n_tiles)
 {
-    const size_t stride = t->step * t->few.width * sizeof *t->sums, size = t->sums_size;
-    _tile_stored(0, t->sums, stride);
-    if (n_tiles > 1)
-        _tile_stored(1, t->sums + size, stride);
-    if (n_tiles > 2)
-        _tile_stored(2, t->sums + 2 * size, stride);
-    if (n_tiles > 3)
-        _tile_stored(3, t->sums + 3 * size, stride);
+    const size_t stride = t->step * t->few.width * sizeof *t->sums;
+#define STORE(i) _tile_stored(i, t->sums + (i)*t->sums_size, stride)
+    EACH_TILE(STORE);
+#undef STORE
 }
 
 INLINE void few_multiply_tiles(const struct few_tile *t, size_t n_tiles)
@@ -333,13 +332,9 @@ INLINE void cols_multiply(float *sums, size_t stride, size_t sums_size, const ui
 INLINE void cols_load_x(const struct linear_args *a, size_t k, size_t n_tiles)
 {
     const size_t stride = a->x_stride * sizeof(uint16_t);
-    _tile_loadd(0, bf_x(a, 0) + k, stride);
-    if (n_tiles > 1)
-        _tile_loadd(1, bf_x(a, tile_x(1, a->n_x)) + k, stride);
-    if (n_tiles > 2)
-        _tile_loadd(2, bf_x(a, tile_x(2, a->n_x)) + k, stride);
-    if (n_tiles > 3)
-        _tile_loadd(3, bf_x(a, tile_x(3, a->n_x)) + k, stride);
+#define LOAD(i) _tile_loadd(i, bf_x(a, tile_x(i, a->n_x)) + k, stride)
+    EACH_TILE(LOAD);
+#undef LOAD
 }
 
 /* Of each tile of x: sums [width, stride] += T_K rows, from k on, of n columns from c0 on. */

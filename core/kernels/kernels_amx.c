@@ -81,16 +81,17 @@ struct chores {
     size_t i, end;         /* rows of x to finish */
     size_t soon, soon_end; /* rows of y to fetch */
     size_t rows_a_step;
-    size_t r[2]; /* the first outputs of two tiles, and the lanes that are theirs alone */
-    __mmask16 lanes[2];
+    size_t r[2]; /* the first outputs of two tiles */
+    struct tile_finish finish[2];
     struct tile_fetch next; /* weights */
 };
 
 INLINE void chore_finish(struct chores *c)
 {
     const float *const sums = c->sums[c->i / T_ROWS][c->i - tile_x(c->i / T_ROWS, c->n_x)];
-    bf_finish(c->a, c->x0 + c->i, c->r[0], v_load(sums), c->lanes[0]);
-    bf_finish(c->a, c->x0 + c->i, c->r[1], v_load(sums + T_ROWS), c->lanes[1]);
+    float *const y = c->a->y + (c->x0 + c->i) * c->a->y_stride;
+    tile_put(y + c->r[0], v_load(sums), &c->finish[0]);
+    tile_put(y + c->r[1], v_load(sums + T_ROWS), &c->finish[1]);
     c->i++;
 }
 
@@ -149,7 +150,7 @@ INLINE struct chores chores_of(const struct linear_args *a, const bf_sums *sums,
     for (size_t half = 0; half < 2; half++) {
         const size_t row = r + half * T_ROWS;
         c.r[half] = tile_row(row, a->n_w);
-        c.lanes[half] = tile_lanes(row, a->n_w);
+        c.finish[half] = bf_finish(a, c.r[half], tile_lanes(row, a->n_w));
     }
     return c;
 }

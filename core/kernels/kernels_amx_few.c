@@ -8,10 +8,12 @@
 #include "core/kernels/weights.inc"
 #include "core/kernels/tiles_bf16.inc"
 
-/* FEW_X elements of x are packed at a time, FEW_SUMS sums wait. */
+/* FEW_X elements of x are packed at a time, FEW_SUMS sums wait; tiles of weights are asked for
+ * FEW_AHEAD tiles before. */
 enum {
     FEW_X = 1 << 17,
     FEW_SUMS = 8192,
+    FEW_AHEAD = 5,
     COLS_ALONE = 2048,
 };
 
@@ -85,6 +87,7 @@ INLINE void few_step(const struct few_tile *t, const void *w, size_t w_stride, s
     const size_t x_stride = t->few.width * 2 * sizeof *t->pairs, size = t->pairs_size;
     const uint16_t *const x = t->pairs + k * t->few.width;
     _tile_loadd(4, w, w_stride);
+    tile_foresee((const char *)w + FEW_AHEAD * T_BYTES, w_stride);
     _tile_loadd(5, x, x_stride);
     _tile_dpbf16ps(0, 4, 5);
     if (n_tiles > 1) {
@@ -185,11 +188,12 @@ INLINE void few_finish_some(const struct linear_args *a, const float *sums, size
 {
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i places = _mm512_mullo_epi32(lane, _mm512_set1_epi32((int)a->n_x));
+    const struct tile_finish finish = bf_finish(a, r, lanes);
     for (size_t i = 0; i < a->n_x; i++) {
         const vf sum =
             a->n_x == 1 ? _mm512_maskz_loadu_ps(lanes, sums)
                         : _mm512_mask_i32gather_ps(v_set(0), lanes, places, sums + i, sizeof *sums);
-        bf_finish(a, i, r, sum, lanes);
+        tile_put(a->y + i * a->y_stride + r, sum, &finish);
     }
 }
 
@@ -197,13 +201,14 @@ INLINE void few_finish_some(const struct linear_args *a, const float *sums, size
 INLINE void few_finish_tile(const struct linear_args *a, const float *sums, size_t t, size_t r,
                             __mmask16 lanes)
 {
+    const struct tile_finish finish = bf_finish(a, r, lanes);
     for (size_t j = 0; j < T_ROWS; j += 4) {
         const size_t i = tile_x(t, a->n_x) + j;
         vi columns[4];
         vi_columns(columns, (const unsigned char *)(sums + j), sizeof *sums * T_ROWS);
         for (size_t c = 0; c < 4; c++)
             if (i + c >= t * T_ROWS)
-                bf_finish(a, i + c, r, (vf)columns[c], lanes);
+                tile_put(a->y + (i + c) * a->y_stride + r, (vf)columns[c], &finish);
     }
 }
 
@@ -433,8 +438,11 @@ static void cols_alone(const struct linear_args *a)
         _mm_setcsr(state | SUBNORMALS_ARE_ZERO);
         cols_alone_sum(a, &s, c, n);
         _mm_setcsr(state);
-        for (size_t j = 0; j < n; j += T_ROWS)
-            bf_finish(a, 0, c + j, v_load(s.sums + j), first_lanes(at_most(n - j, T_ROWS)));
+        for (size_t j = 0; j < n; j += T_ROWS) {
+            const struct tile_finish finish =
+                bf_finish(a, c + j, first_lanes(at_most(n - j, T_ROWS)));
+            tile_put(a->y + c + j, v_load(s.sums + j), &finish);
+        }
     }
 }
 
@@ -445,11 +453,12 @@ INLINE void cols_strip(const struct linear_args *a, struct few few, float *sums,
     memset(sums, 0, few.n_tiles * few.width * stride * sizeof *sums);
     for (size_t k = 0; k < a->n_k; k += T_K)
         cols_step(a, few, sums, stride, c, n, k);
-    for (size_t i = 0; i < a->n_x; i++) {
-        const size_t t = i / T_ROWS, row = t * few.width + i - tile_x(t, a->n_x);
-        for (size_t j = 0; j < n; j += T_ROWS)
-            bf_finish(a, i, c + j, v_load(sums + row * stride + j),
-                      first_lanes(at_most(n - j, T_ROWS)));
+    for (size_t j = 0; j < n; j += T_ROWS) {
+        const struct tile_finish finish = bf_finish(a, c + j, first_lanes(at_most(n - j, T_ROWS)));
+        for (size_t i = 0; i < a->n_x; i++) {
+            const size_t t = i / T_ROWS, row = t * few.width + i - tile_x(t, a->n_x);
+            tile_put(a->y + i * a->y_stride + c + j, v_load(sums + row * stride + j), &finish);
+        }
     }
 }
 

@@ -47,9 +47,10 @@ struct x_part {
  * in [2][W_K / step][T_ROWS][step]. */
 struct w_part {
     unsigned char codes[2][W_K * T_ROWS] __attribute__((aligned(64)));
-    float scales[PAIR][W_GROUPS];
-    const unsigned char *tiles[2];  /* the first ones */
-    size_t row_stride, step_stride; /* bytes from a tile's row to the next, from tile to tile */
+    float scales[W_GROUPS + 3][PAIR]; /* of the weights' groups */
+    const unsigned char *tiles[2];    /* the first ones */
+    size_t row_stride, step_stride;   /* bytes from a tile's row to the next, from tile to tile */
+    bool in_memory;                   /* not in `codes` */
 };
 
 /* The codes of a row in a tile: of one group, or half of the longest. */
@@ -180,21 +181,6 @@ INLINE void w_pack_row(unsigned char *out, const unsigned char *row, int type, s
     }
 }
 
-/* Of n groups of x from g on, the scales of row r. */
-INLINE void w_scales(const struct linear_i8_args *a, size_t r, size_t g, size_t n, float *scales)
-{
-    float own[W_GROUPS + V_LANES] = {0};
-    const size_t first = dot_w_group(a, g), last = dot_w_group(a, g + n - 1);
-    if (a->w_group == a->x_group) {
-        dot_row_scales(a, r, g, n, scales);
-        return;
-    }
-    dot_row_scales(a, r, first, last + 1 - first, own);
-    v_store(scales, v_set(own[0]));
-    for (size_t j = 1; first < last && j < n; j++)
-        scales[j] = own[dot_w_group(a, g + j) - first];
-}
-
 /* The zero points. */
 INLINE void w_zeros(const struct linear_i8_args *a, size_t r, size_t g, size_t n, int8_t *zeros)
 {
@@ -235,7 +221,8 @@ static void w_take(struct w_part *p, const struct linear_i8_args *a, int type, s
                    size_t n)
 {
     const bool there = r + PAIR < a->n_w && a->w_stride >= a->x_group;
-    if (type == DOT_I8 && (there || n % a->x_group == 0)) {
+    p->in_memory = type == DOT_I8 && (there || n % a->x_group == 0);
+    if (p->in_memory) {
         p->tiles[0] = a->w + w_row(a, r, 0) * a->w_stride + k;
         p->tiles[1] = a->w + w_row(a, r, T_ROWS) * a->w_stride + k;
         p->row_stride = a->w_stride;
@@ -249,12 +236,14 @@ static void w_take(struct w_part *p, const struct linear_i8_args *a, int type, s
     }
 }
 
+/* Scales of the groups of weights that n codes from k on lie in. */
 static void w_take_scales(struct w_part *p, const struct linear_i8_args *a, size_t r, size_t k,
                           size_t n)
 {
-    for (size_t i = 0; i < PAIR; i++)
-        w_scales(a, w_row(a, r, i), k / a->x_group, (n + a->x_group - 1) / a->x_group,
-                 p->scales[i]);
+    const size_t g = dot_w_group(a, k / a->x_group);
+    const size_t end = dot_w_group(a, (k + n - 1) / a->x_group) + 1;
+    for (size_t i = 0; i < PAIR; i += T_ROWS)
+        dot_column_scales(a, w_row(a, r, i), g, end - g, p->scales[0] + i, PAIR);
 }
 
 /* ---- products ---- */
@@ -271,8 +260,8 @@ struct waiting {
     size_t row;
     const whole_block *whole; /* of each group */
     sums_block *sums;
-    __mmask16 begun;             /* none: sums begin with these groups */
-    const float *w_scales;       /* of the first group, W_GROUPS apart */
+    __mmask16 begun; /* none: sums begin with these groups */
+    const float *w_scales[UNIT_GROUPS];
     vf x_scales[UNIT_GROUPS][2]; /* of the groups and tiles of x */
 };
 
@@ -285,7 +274,7 @@ INLINE void waiting_rows(struct waiting *w, struct form form, size_t n)
             sums[t] = _mm512_maskz_loadu_ps(w->begun, &(*w->sums)[w->row][t * T_ROWS]);
         UNROLL
         for (size_t g = 0; g < form.n_groups; g++) {
-            const vf scale = v_set(w->w_scales[w->row * W_GROUPS + g]);
+            const vf scale = v_set(w->w_scales[g][w->row]);
             UNROLL
             for (size_t t = 0; t < form.n_tiles; t++) {
                 const vf whole = vi_to_f32(vi_load(&w->whole[g][w->row][t * T_ROWS]));
@@ -310,7 +299,7 @@ INLINE void group_multiply(whole_block *whole, const struct w_part *w, size_t g,
                            const unsigned char *x, size_t x_stride, size_t x_size, struct form form,
                            struct waiting *waiting, struct tile_fetch *fetch)
 {
-    const size_t stride = w->row_stride, first = g * form.n_steps * w->step_stride;
+    const size_t stride = w->row_stride, next = w->step_stride, first = g * form.n_steps * next;
     const unsigned char *w0 = w->tiles[0] + first, *w1 = w->tiles[1] + first;
     const size_t rows = PAIR / (2 * form.n_tiles * form.n_steps * form.n_groups);
     _tile_zero(0);
@@ -318,8 +307,10 @@ INLINE void group_multiply(whole_block *whole, const struct w_part *w, size_t g,
     _tile_zero(2);
     _tile_zero(3);
     UNROLL
-    for (size_t s = 0; s < form.n_steps; s++, x += x_size) {
-        _tile_loadd(4, w0 + s * w->step_stride, stride);
+    for (size_t s = 0; s < form.n_steps; s++, x += x_size, w0 += next, w1 += next) {
+        _tile_loadd(4, w0, stride);
+        if (w->in_memory)
+            tile_foresee(w0 + next, stride);
         _tile_loadd(6, x, T_BYTES);
         _tile_dpbssd(0, 4, 6);
         meanwhile(waiting, form, rows, fetch);
@@ -328,7 +319,9 @@ INLINE void group_multiply(whole_block *whole, const struct w_part *w, size_t g,
             _tile_dpbssd(1, 4, 7);
             meanwhile(waiting, form, rows, fetch);
         }
-        _tile_loadd(5, w1 + s * w->step_stride, stride);
+        _tile_loadd(5, w1, stride);
+        if (w->in_memory)
+            tile_foresee(w1 + next, stride);
         _tile_dpbssd(2, 5, 6);
         meanwhile(waiting, form, rows, fetch);
         if (form.n_tiles == 2) {
@@ -360,15 +353,17 @@ INLINE void wait_for(struct waiting *w, const struct block *b, const whole_block
                      size_t i, struct form form)
 {
     const struct x_part *const x = b->x;
+    const size_t first = (x->k + b->k) / b->a->x_group;
     const float *scales = x->scales + (b->k / b->a->x_group + g) * x->n_padded + i;
     w->row = 0;
     w->whole = whole;
     w->sums = b->sums + i / PAIR;
     w->begun = x->k + b->k + g > 0 ? 0xffff : 0;
-    w->w_scales = &b->w->scales[0][g];
-    for (size_t j = 0; j < form.n_groups; j++, scales += x->n_padded)
+    for (size_t j = 0; j < form.n_groups; j++, scales += x->n_padded) {
+        w->w_scales[j] = b->w->scales[dot_w_group(b->a, first + g + j) - dot_w_group(b->a, first)];
         for (size_t t = 0; t < form.n_tiles; t++)
             w->x_scales[j][t] = v_load(scales + t * T_ROWS);
+    }
 }
 
 /* Groups [g0, g_end), form.n_groups at a time, with rows [i0, end) of x, form.n_tiles tiles at a
@@ -379,8 +374,10 @@ INLINE void block_units(const struct block *b, size_t g0, size_t g_end, size_t i
     whole_block whole[2][UNIT_GROUPS] __attribute__((aligned(64)));
     const size_t size = b->a->x_group * T_ROWS, x_size = step_of(b->a) * T_ROWS;
     const size_t x_stride = b->x->n_k * T_ROWS;
-    struct waiting waiting = {
-        .row = PAIR, .whole = whole[0], .sums = b->sums, .w_scales = b->w->scales[0]};
+    struct waiting waiting = {.row = PAIR,
+                              .whole = whole[0],
+                              .sums = b->sums,
+                              .w_scales = {b->w->scales[0], b->w->scales[0]}};
     size_t turn = 0;
     for (size_t i = i0; i < end; i += form.n_tiles * T_ROWS) {
         const unsigned char *const codes = b->x->codes + i * b->x->n_k + b->k * T_ROWS;
@@ -416,25 +413,21 @@ static __attribute__((noinline)) void block_multiply(const struct block *b, size
 
 /* ---- results ---- */
 
-/* y[i, r + lane] from 16 finished sums. */
-INLINE void finish_row(const struct linear_i8_args *a, size_t i, size_t r, vf sum, __mmask16 lanes)
-{
-    float *const y = a->y + i * a->y_stride + r;
-    tile_finish(y, sum, a->bias ? a->bias + r : NULL, a->scale, a->add, lanes);
-    __builtin_prefetch(y + PAIR, 1); /* what the next two tiles bring */
-}
-
 /* The sums of a tile of weights, for rows from r on, and a tile of x with n_x rows from i on. */
 INLINE void finish_tile(const struct linear_i8_args *a, const float *sums, size_t r, size_t i,
                         size_t n_x)
 {
     const size_t first = tile_row(r, a->n_w);
-    const __mmask16 lanes = tile_lanes(r, a->n_w);
+    const struct tile_finish finish =
+        tile_finish(a->bias ? a->bias + first : NULL, a->scale, a->add, tile_lanes(r, a->n_w));
+    float *y = a->y + i * a->y_stride + first;
     for (size_t j = 0; j < n_x; j += 4) {
         vi columns[4];
         vi_columns(columns, (const unsigned char *)(sums + j), sizeof(float) * PAIR);
-        for (size_t c = 0; c < at_most(n_x - j, 4); c++)
-            finish_row(a, i + j + c, first, (vf)columns[c], lanes);
+        for (size_t c = 0; c < at_most(n_x - j, 4); c++, y += a->y_stride) {
+            tile_put(y, (vf)columns[c], &finish);
+            __builtin_prefetch(y + PAIR, 1); /* what the next two tiles bring */
+        }
     }
 }
 

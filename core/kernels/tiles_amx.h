@@ -59,15 +59,37 @@ static inline __mmask16 tile_lanes(size_t r, size_t n)
     return (__mmask16)(0xffffu << (n_before < T_ROWS ? n_before : T_ROWS));
 }
 
-/* y[lane] = (add ? y[lane] : 0) + scale * (sum[lane] + (bias ? bias[lane] : 0)), for the lanes of
- * the mask. */
-static inline void tile_finish(float *y, __m512 sum, const float *bias, float scale, bool add,
-                               __mmask16 lanes)
+/* Asks for a tile that will be loaded soon: loads of tiles wait for each of their rows. */
+static inline void tile_foresee(const void *tile, size_t stride)
 {
-    const __m512 none = _mm512_setzero_ps();
-    const __m512 shift = bias ? _mm512_maskz_loadu_ps(lanes, bias) : none;
-    const __m512 old = add ? _mm512_maskz_loadu_ps(lanes, y) : none;
-    _mm512_mask_storeu_ps(y, lanes, old + _mm512_set1_ps(scale) * (sum + shift));
+    for (size_t i = 0; i < T_ROWS; i++)
+        __builtin_prefetch((const char *)tile + i * stride);
+}
+
+/* What sums of the same rows of weights become, for the lanes of the mask. */
+struct tile_finish {
+    __m512 bias, scale;
+    __mmask16 lanes;
+    bool add;
+};
+
+/* bias: of the first row; may be NULL. */
+static inline struct tile_finish tile_finish(const float *bias, float scale, bool add,
+                                             __mmask16 lanes)
+{
+    return (struct tile_finish){
+        .bias = bias ? _mm512_maskz_loadu_ps(lanes, bias) : _mm512_setzero_ps(),
+        .scale = _mm512_set1_ps(scale),
+        .lanes = lanes,
+        .add = add,
+    };
+}
+
+/* y[lane] = (add ? y[lane] : 0) + scale * (sum[lane] + bias[lane]) */
+static inline void tile_put(float *y, __m512 sum, const struct tile_finish *f)
+{
+    const __m512 old = f->add ? _mm512_maskz_loadu_ps(f->lanes, y) : _mm512_setzero_ps();
+    _mm512_mask_storeu_ps(y, f->lanes, old + f->scale * (sum + f->bias));
 }
 
 /*

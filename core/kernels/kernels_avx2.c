@@ -244,14 +244,14 @@ static inline vi vi_quads(vi a, vi b, vi c, vi d)
 static inline __m256i two_rows(const unsigned char *rows, size_t stride)
 {
     const __m128i low = _mm_loadu_si128((const void *)rows);
-    const __m128i high = _mm_loadu_si128((const void *)(rows + 4 * stride));
+    const __m128i high = _mm_loadu_si128((const void *)(rows + stride));
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-static inline void vi_columns(vi *out, const unsigned char *rows, size_t stride)
+static inline void vi_columns_of(vi *out, const unsigned char *const *rows, size_t stride)
 {
-    const __m256i a = two_rows(rows, stride), b = two_rows(rows + stride, stride);
-    const __m256i c = two_rows(rows + 2 * stride, stride), d = two_rows(rows + 3 * stride, stride);
+    const __m256i a = two_rows(rows[0], stride), b = two_rows(rows[1], stride);
+    const __m256i c = two_rows(rows[2], stride), d = two_rows(rows[3], stride);
     const __m256i ab0 = _mm256_unpacklo_epi32(a, b), ab1 = _mm256_unpackhi_epi32(a, b);
     const __m256i cd0 = _mm256_unpacklo_epi32(c, d), cd1 = _mm256_unpackhi_epi32(c, d);
     out[0] = (vi)_mm256_unpacklo_epi64(ab0, cd0);

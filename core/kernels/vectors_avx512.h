@@ -203,20 +203,19 @@ static inline vi vi_quads(vi a, vi b, vi c, vi d)
     return (vi)_mm512_add_epi32(_mm512_unpacklo_epi32(ac, bd), _mm512_unpackhi_epi32(ac, bd));
 }
 
-/* 16 bytes each of rows 0, 4, 8 and 12. */
+/* 16 bytes each of 4 rows. */
 static inline __m512i four_rows(const unsigned char *rows, size_t stride)
 {
     __m512i four = _mm512_castsi128_si512(_mm_loadu_si128((const void *)rows));
-    four = _mm512_inserti32x4(four, _mm_loadu_si128((const void *)(rows + 4 * stride)), 1);
-    four = _mm512_inserti32x4(four, _mm_loadu_si128((const void *)(rows + 8 * stride)), 2);
-    return _mm512_inserti32x4(four, _mm_loadu_si128((const void *)(rows + 12 * stride)), 3);
+    four = _mm512_inserti32x4(four, _mm_loadu_si128((const void *)(rows + stride)), 1);
+    four = _mm512_inserti32x4(four, _mm_loadu_si128((const void *)(rows + 2 * stride)), 2);
+    return _mm512_inserti32x4(four, _mm_loadu_si128((const void *)(rows + 3 * stride)), 3);
 }
 
-static inline void vi_columns(vi *out, const unsigned char *rows, size_t stride)
+static inline void vi_columns_of(vi *out, const unsigned char *const *rows, size_t stride)
 {
-    const __m512i a = four_rows(rows, stride), b = four_rows(rows + stride, stride);
-    const __m512i c = four_rows(rows + 2 * stride, stride);
-    const __m512i d = four_rows(rows + 3 * stride, stride);
+    const __m512i a = four_rows(rows[0], stride), b = four_rows(rows[1], stride);
+    const __m512i c = four_rows(rows[2], stride), d = four_rows(rows[3], stride);
     const __m512i ab0 = _mm512_unpacklo_epi32(a, b), ab1 = _mm512_unpackhi_epi32(a, b);
     const __m512i cd0 = _mm512_unpacklo_epi32(c, d), cd1 = _mm512_unpackhi_epi32(c, d);
     out[0] = (vi)_mm512_unpacklo_epi64(ab0, cd0);

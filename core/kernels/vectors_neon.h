@@ -241,11 +241,11 @@ static inline vi vi_quads(vi a, vi b, vi c, vi d)
 }
 
 /* The even words of two rows side by side, then the odd ones, as pairs. */
-static inline void vi_columns(vi *out, const unsigned char *rows, size_t stride)
+static inline void vi_columns_of(vi *out, const unsigned char *const *rows, size_t stride)
 {
-    const int32x4_t a = (int32x4_t)vi_load(rows), b = (int32x4_t)vi_load(rows + stride);
-    const int32x4_t c = (int32x4_t)vi_load(rows + 2 * stride);
-    const int32x4_t d = (int32x4_t)vi_load(rows + 3 * stride);
+    (void)stride;
+    const int32x4_t a = (int32x4_t)vi_load(rows[0]), b = (int32x4_t)vi_load(rows[1]);
+    const int32x4_t c = (int32x4_t)vi_load(rows[2]), d = (int32x4_t)vi_load(rows[3]);
     const int64x2_t ab0 = (int64x2_t)vtrn1q_s32(a, b), ab1 = (int64x2_t)vtrn2q_s32(a, b);
     const int64x2_t cd0 = (int64x2_t)vtrn1q_s32(c, d), cd1 = (int64x2_t)vtrn2q_s32(c, d);
     out[0] = (vi)vtrn1q_s64(ab0, cd0);

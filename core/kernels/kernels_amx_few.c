@@ -9,12 +9,13 @@
 #include "core/kernels/tiles_bf16.inc"
 
 /* FEW_X elements of x are packed at a time, FEW_SUMS sums wait; tiles of weights are asked for
- * FEW_AHEAD tiles before. */
+ * FEW_AHEAD tiles before, and for one row of x, rows of columns COLS_AHEAD rows before. */
 enum {
     FEW_X = 1 << 17,
     FEW_SUMS = 8192,
     FEW_AHEAD = 5,
     COLS_ALONE = 2048,
+    COLS_AHEAD = 10,
 };
 
 /* do_it(i) for tiles 0 to n_tiles - 1: instructions want their numbers as constants. */
@@ -346,7 +347,7 @@ INLINE void cols_load_x(const struct linear_args *a, size_t k, size_t n_tiles)
 INLINE void cols_step(const struct linear_args *a, struct few few, float *sums, size_t stride,
                       size_t c0, size_t n, size_t k)
 {
-    enum { GROUP = 4, AHEAD = 128 };
+    enum { GROUP = 4, AHEAD = 96 };
     uint16_t tiles[GROUP][T_ROWS * T_K] __attribute__((aligned(64)));
     const size_t n_k = at_most(a->n_k - k, T_K);
     cols_load_x(a, k, few.n_tiles);
@@ -375,7 +376,7 @@ INLINE vf chain_load(const float *chain, bool is_first)
 }
 
 /* n_k rows from k on, an even number but at the end, of 32 columns from c on; they begin the chains
- * or end them. The rows behind them are asked for. */
+ * or end them. Rows behind them are asked for. */
 INLINE void cols_alone_step(const struct linear_args *a, struct cols_alone *s, const uint16_t *w,
                             size_t c, __mmask32 columns, size_t k, size_t n_k)
 {
@@ -391,8 +392,8 @@ INLINE void cols_alone_step(const struct linear_args *a, struct cols_alone *s, c
         const __m512i row = _mm512_maskz_loadu_epi16(columns, w + j * a->w_stride);
         const vf value = (vf)_mm512_set1_epi32((int32_t)((uint32_t)x[j] << 16));
         vf *const chain = j % 2 ? odd : even;
-        if (k + j + n_k < a->n_k)
-            __builtin_prefetch(w + (j + n_k) * a->w_stride);
+        if (k + j + COLS_AHEAD < a->n_k)
+            __builtin_prefetch(w + (j + COLS_AHEAD) * a->w_stride);
         chain[0] = v_fma(value, bf16_to_f32(_mm512_castsi512_si256(row)), chain[0]);
         chain[1] = v_fma(value, bf16_to_f32(_mm512_extracti64x4_epi64(row, 1)), chain[1]);
     }

@@ -243,8 +243,8 @@ static void w_take_scales(struct w_part *p, const struct linear_i8_args *a, size
     const size_t g = dot_w_group(a, k / a->x_group);
     const size_t end = dot_w_group(a, (k + n - 1) / a->x_group) + 1;
     for (size_t i = 0; i < PAIR; i += T_ROWS) {
-        const struct dot_rows rows = dot_rows_from(w_row(a, r, i));
-        dot_column_scales(a, &rows, g, end - g, p->scales[0] + i, PAIR);
+        const struct dot_lanes lanes = dot_lanes_from(w_row(a, r, i));
+        dot_column_scales(a, &lanes, g, end - g, p->scales[0] + i, PAIR);
     }
 }
 

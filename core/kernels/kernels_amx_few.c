@@ -9,13 +9,14 @@
 #include "core/kernels/tiles_bf16.inc"
 
 /* FEW_X elements of x are packed at a time, FEW_SUMS sums wait; tiles of weights are asked for
- * FEW_AHEAD tiles before, and for one row of x, rows of columns COLS_AHEAD rows before. */
+ * FEW_AHEAD tiles before. For one row of x, sums of COLS_ALONE columns wait, and COLS_STRIP are in
+ * registers. */
 enum {
     FEW_X = 1 << 17,
     FEW_SUMS = 8192,
     FEW_AHEAD = 5,
-    COLS_ALONE = 2048,
-    COLS_AHEAD = 10,
+    COLS_ALONE = 4096,
+    COLS_STRIP = 2 * T_K,
 };
 
 /* do_it(i) for tiles 0 to n_tiles - 1: instructions want their numbers as constants. */
@@ -365,64 +366,71 @@ INLINE void cols_step(const struct linear_args *a, struct few few, float *sums, 
     }
 }
 
-/* For one row of x: sums of columns, and the two chains of what the rows of an instruction add. */
-struct cols_alone {
-    float sums[COLS_ALONE], even[COLS_ALONE], odd[COLS_ALONE];
-};
-
-INLINE vf chain_load(const float *chain, bool is_first)
+/* sums += n_k rows from k on, of `columns` of COLS_STRIP columns at w: of each T_K first those with
+ * even numbers, which are the lower halves of words, then those with odd ones. Lines are asked for
+ * in n_streams streams, which are apart as far as they are long. */
+INLINE void cols_add(const struct linear_args *a, float *sums, const uint16_t *w, uint64_t columns,
+                     size_t k, size_t n_k, const uint16_t *ahead, size_t n_streams)
 {
-    return is_first ? v_set(0) : v_load(chain);
-}
-
-/* n_k rows from k on, an even number but at the end, of 32 columns from c on; they begin the chains
- * or end them. Rows behind them are asked for. */
-INLINE void cols_alone_step(const struct linear_args *a, struct cols_alone *s, const uint16_t *w,
-                            size_t c, __mmask32 columns, size_t k, size_t n_k)
-{
-    const bool is_first = k % T_K == 0, is_last = (k + n_k) % T_K == 0 || k + n_k == a->n_k;
+    enum { N_V = COLS_STRIP / T_K };
+    const size_t apart = T_K / n_streams * a->w_stride;
     const uint16_t *const x = bf_x(a, 0) + k;
-    vf even[2], odd[2];
-    for (size_t half = 0; half < 2; half++) {
-        even[half] = chain_load(s->even + c + half * T_ROWS, is_first);
-        odd[half] = chain_load(s->odd + c + half * T_ROWS, is_first);
-    }
+    vf even[2 * N_V], odd[2 * N_V]; /* chains of rows */
+    for (size_t v = 0; v < 2 * N_V; v++)
+        even[v] = odd[v] = v_set(0);
     UNROLL
     for (size_t j = 0; j < n_k; j++) {
-        const __m512i row = _mm512_maskz_loadu_epi16(columns, w + j * a->w_stride);
         const vf value = (vf)_mm512_set1_epi32((int32_t)((uint32_t)x[j] << 16));
         vf *const chain = j % 2 ? odd : even;
-        if (k + j + COLS_AHEAD < a->n_k)
-            __builtin_prefetch(w + (j + COLS_AHEAD) * a->w_stride);
-        chain[0] = v_fma(value, bf16_to_f32(_mm512_castsi512_si256(row)), chain[0]);
-        chain[1] = v_fma(value, bf16_to_f32(_mm512_extracti64x4_epi64(row, 1)), chain[1]);
+        for (size_t v = 0; v < N_V; v++) {
+            const __mmask32 mask = (__mmask32)(columns >> v * T_K);
+            const vi row = (vi)_mm512_maskz_loadu_epi16(mask, w + j * a->w_stride + v * T_K);
+            __builtin_prefetch(ahead + j % n_streams * apart + (j / n_streams * N_V + v) * T_K);
+            chain[2 * v] = v_fma(value, (vf)(row << 16), chain[2 * v]);
+            chain[2 * v + 1] = v_fma(value, (vf)(row & (int32_t)0xffff0000), chain[2 * v + 1]);
+        }
     }
-    for (size_t half = 0; half < 2; half++) {
-        const size_t at = c + half * T_ROWS;
-        if (is_last) {
-            v_store(s->sums + at, v_load(s->sums + at) + (even[half] + odd[half]));
-        } else {
-            v_store(s->even + at, even[half]);
-            v_store(s->odd + at, odd[half]);
+    for (size_t v = 0; v < 2 * N_V; v++)
+        v_store(sums + v * T_ROWS, v_load(sums + v * T_ROWS) + (even[v] + odd[v]));
+}
+
+/*
+ * Columns [c0, c0 + n), where subnormal numbers are zero, as in tiles. Processors foresee streams
+ * within a page: rows as long as that are T_K of them, of which the columns beside come next. Short
+ * rows without gaps are read on as PIECES.
+ */
+static __attribute__((noinline)) void cols_alone_sum(const struct linear_args *a, float *sums,
+                                                     size_t c0, size_t n)
+{
+    enum { PAGE = 4096, PIECES = 8 };
+    const bool short_rows = n == a->w_stride && n * sizeof(uint16_t) < PAGE;
+    for (size_t k = 0; k < a->n_k; k += T_K) {
+        const uint16_t *const w = bf_w(a, k) + c0;
+        const uint16_t *const behind = k + 2 * T_K <= a->n_k ? w + T_K * a->w_stride : w;
+        for (size_t c = 0; c < n; c += COLS_STRIP) {
+            const uint64_t columns = UINT64_MAX >> (COLS_STRIP - at_most(n - c, COLS_STRIP));
+            if (a->n_k - k < T_K)
+                cols_add(a, sums + c, w + c, columns, k, a->n_k - k, w + c, T_K);
+            else if (short_rows)
+                cols_add(a, sums + c, w + c, columns, k, T_K, behind + T_K / PIECES * c, PIECES);
+            else
+                cols_add(a, sums + c, w + c, columns, k, T_K,
+                         c + COLS_STRIP < n ? w + c + COLS_STRIP : behind, T_K);
         }
     }
 }
 
-/* Columns [c0, c0 + n), where subnormal numbers are zero, as in tiles. */
-static __attribute__((noinline)) void cols_alone_sum(const struct linear_args *a,
-                                                     struct cols_alone *s, size_t c0, size_t n)
+/* Outputs from r on, of n columns whose sums lie as cols_add leaves them. */
+INLINE void cols_finish(const struct linear_args *a, const float *sums, size_t r, size_t n)
 {
-    enum { ROWS = 8 };
-    for (size_t k = 0; k < a->n_k; k += ROWS) {
-        const uint16_t *const w = bf_w(a, k) + c0;
-        const size_t n_k = at_most(a->n_k - k, ROWS);
-        for (size_t c = 0; c < n; c += T_K) {
-            const __mmask32 columns = UINT32_MAX >> (T_K - at_most(n - c, T_K));
-            if (n_k == ROWS)
-                cols_alone_step(a, s, w + c, c, columns, k, ROWS);
-            else
-                cols_alone_step(a, s, w + c, c, columns, k, n_k);
-        }
+    const vi first = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+    for (size_t j = 0; j < n; j += T_ROWS) {
+        const float *const pair = sums + j / T_K * T_K;
+        const struct tile_finish finish = bf_finish(a, r + j, first_lanes(at_most(n - j, T_ROWS)));
+        tile_put(a->y + r + j,
+                 _mm512_permutex2var_ps(v_load(pair), (__m512i)(first + (int32_t)(j % T_K / 2)),
+                                        v_load(pair + T_ROWS)),
+                 &finish);
     }
 }
 
@@ -431,19 +439,15 @@ static __attribute__((noinline)) void cols_alone_sum(const struct linear_args *a
 static void cols_alone(const struct linear_args *a)
 {
     enum { SUBNORMALS_ARE_ZERO = 0x8040 }; /* of MXCSR: results and operands */
-    struct cols_alone s;
+    float sums[COLS_ALONE];
     for (size_t c = 0; c < a->n_w; c += COLS_ALONE) {
         const size_t n = at_most(a->n_w - c, COLS_ALONE);
         const unsigned state = _mm_getcsr();
-        memset(s.sums, 0, sizeof s.sums);
+        memset(sums, 0, sizeof sums);
         _mm_setcsr(state | SUBNORMALS_ARE_ZERO);
-        cols_alone_sum(a, &s, c, n);
+        cols_alone_sum(a, sums, c, n);
         _mm_setcsr(state);
-        for (size_t j = 0; j < n; j += T_ROWS) {
-            const struct tile_finish finish =
-                bf_finish(a, c + j, first_lanes(at_most(n - j, T_ROWS)));
-            tile_put(a->y + c + j, v_load(s.sums + j), &finish);
-        }
+        cols_finish(a, sums, c, n);
     }
 }
 

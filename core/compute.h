@@ -2,8 +2,8 @@
  * Who computes: a persistent pool of threads and the table of kernels that they call.
  *
  * The pool runs one function on all of its threads at once (single program, multiple data): each
- * worker takes its share of the rows of every step and waits for the others with worker_sync. Rows
- * are split over workers, sums never, so the result does not depend on how many there are.
+ * worker takes its share of the rows of every step and waits for the others with worker_sync. How a
+ * sum is cut never depends on how many workers there are, and so no result does.
  */
 #ifndef CORE_COMPUTE_H
 #define CORE_COMPUTE_H

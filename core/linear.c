@@ -32,6 +32,8 @@ struct product {
     float *y; /* of output `first` */
     size_t first;
     size_t y_stride;
+    size_t k; /* sums are over [k, k + n_k) */
+    size_t n_k;
     bool add;
 };
 
@@ -52,11 +54,11 @@ static enum operand_form best_form(const struct kernels *kernels, const struct l
 static void apply_stored(const struct product *p, struct linear_args *args, size_t row)
 {
     const struct linear *const l = p->l;
-    const size_t first = l->transposed ? row : row * l->stride;
+    const size_t first = l->transposed ? row + p->k * l->stride : row * l->stride + p->k;
     args->w = (const unsigned char *)l->w + first * dtype_size(l->dtype);
     args->w_stride = l->stride;
     if (p->form == OPERAND_BF16) {
-        args->x = p->x->made;
+        args->x = p->x->made + 2 * p->k;
         args->x_stride = p->x->room->row_bytes / 2;
         (l->transposed ? p->kernels->linear_cols_bf16 : p->kernels->linear_rows_bf16)(args);
     } else {
@@ -89,12 +91,12 @@ static void apply_block(const struct product *p, size_t begin, size_t end)
     struct linear_args args = {
         .y = p->y + (begin - p->first),
         .y_stride = p->y_stride,
-        .x = p->x->x,
+        .x = p->x->x + p->k,
         .x_stride = p->x->x_stride,
         .n_x = p->x->n,
         .n_w = end - begin,
-        .n_k = (size_t)l->n_in,
-        .bias = l->bias ? l->bias + begin : NULL,
+        .n_k = p->n_k,
+        .bias = l->bias && p->k == 0 ? l->bias + begin : NULL,
         .scale = l->scale,
         .add = p->add,
     };
@@ -121,6 +123,34 @@ static void apply_range(const struct product *p, size_t begin, size_t end)
     }
 }
 
+/*
+ * The first of the two sums that make up an output: over so many of k; n_in where there is only
+ * one. A long stored matrix that is transposed has two, whoever computes them, so that two workers
+ * can each read whole rows of it. Pieces of all rows are read at half of memory's speed.
+ */
+static size_t first_sum(const struct linear *l)
+{
+    enum { LEAST = 512, GRAIN_K = 64 };
+    const size_t n_in = (size_t)l->n_in;
+    return l->transposed && !l->quant && n_in >= LEAST ? n_in / 2 / GRAIN_K * GRAIN_K : n_in;
+}
+
+static void to_second_sum(struct product *p)
+{
+    p->k = p->n_k;
+    p->n_k = (size_t)p->l->n_in - p->k;
+}
+
+/* Both sums of the outputs [begin, end). */
+static void apply_sums(struct product *p, size_t begin, size_t end)
+{
+    apply_range(p, begin, end);
+    to_second_sum(p);
+    p->add = true;
+    if (p->n_k > 0)
+        apply_range(p, begin, end);
+}
+
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
 {
     size_t group;
@@ -129,31 +159,72 @@ void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
         operand_make(w, x, form, group);
 }
 
-void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
-                  size_t y_stride, enum linear_store store)
-{
-    size_t begin, end;
-    linear_share(w, l->n_out, &begin, &end);
-    linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
-}
-
-void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
-                       size_t end, float *y, size_t y_stride, enum linear_store store)
+/* The first sums of all outputs, with x in its form. */
+static struct product product_of(struct worker *w, const struct linear *l, struct operand *x,
+                                 float *y, size_t y_stride, enum linear_store store)
 {
     size_t group;
     enum operand_form form = best_form(w->kernels, l, &group);
     if (form != OPERAND_F32 && !operand_make(w, x, form, group))
         form = OPERAND_F32;
-    const struct product p = {.kernels = w->kernels,
-                              .l = l,
-                              .x = x,
-                              .form = form,
-                              .y = y,
-                              .first = begin,
-                              .y_stride = y_stride,
-                              .add = store == LINEAR_ADD};
     assert(x->n_k == (size_t)l->n_in);
-    apply_range(&p, begin, end);
+    return (struct product){.kernels = w->kernels,
+                            .l = l,
+                            .x = x,
+                            .form = form,
+                            .y = y,
+                            .y_stride = y_stride,
+                            .n_k = first_sum(l),
+                            .add = store == LINEAR_ADD};
+}
+
+/* Where reading takes longest. */
+static bool shares_sums(const struct worker *w, const struct linear *l, const struct operand *x)
+{
+    return w->n_workers > 1 && first_sum(l) < (size_t)l->n_in && x->room &&
+           x->n * (size_t)l->n_out <= x->room->n_sums;
+}
+
+/* All first and then all second sums are shared out; these wait in the room to be added. */
+static void apply_shared(struct worker *w, const struct linear *l, struct operand *x, float *y,
+                         size_t y_stride, enum linear_store store)
+{
+    const size_t n_out = (size_t)l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
+    float *const sums = x->room->sums;
+    struct product p = product_of(w, l, x, y, y_stride, store);
+    size_t begin, end;
+    worker_share(w, 2 * n, GRAIN, &begin, &end);
+    apply_range(&p, begin, end < n_out ? end : n_out);
+    to_second_sum(&p);
+    p.y = sums;
+    p.y_stride = n_out;
+    p.add = false;
+    if (end > n)
+        apply_range(&p, begin > n ? begin - n : 0, end - n < n_out ? end - n : n_out);
+    worker_sync(w);
+    linear_share(w, l->n_out, &begin, &end);
+    for (size_t i = 0; i < x->n; i++)
+        w->kernels->add(y + i * y_stride + begin, sums + i * n_out + begin, end - begin);
+    worker_sync(w);
+}
+
+void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
+                  size_t y_stride, enum linear_store store)
+{
+    size_t begin, end;
+    linear_share(w, l->n_out, &begin, &end);
+    if (shares_sums(w, l, x))
+        apply_shared(w, l, x, y, y_stride, store);
+    else
+        linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
+}
+
+void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
+                       size_t end, float *y, size_t y_stride, enum linear_store store)
+{
+    struct product p = product_of(w, l, x, y, y_stride, store);
+    p.first = begin;
+    apply_sums(&p, begin, end);
 }
 
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
@@ -161,14 +232,15 @@ void linear_apply_alone(const struct kernels *kernels, const struct linear *l, c
                         enum linear_store store)
 {
     const struct operand rows = operand_rows(x, x_stride, n, (size_t)l->n_in, NULL);
-    const struct product p = {.kernels = kernels,
-                              .l = l,
-                              .x = &rows,
-                              .form = OPERAND_F32,
-                              .y = y,
-                              .y_stride = y_stride,
-                              .add = store == LINEAR_ADD};
-    apply_range(&p, 0, (size_t)l->n_out);
+    struct product p = {.kernels = kernels,
+                        .l = l,
+                        .x = &rows,
+                        .form = OPERAND_F32,
+                        .y = y,
+                        .y_stride = y_stride,
+                        .n_k = first_sum(l),
+                        .add = store == LINEAR_ADD};
+    apply_sums(&p, 0, (size_t)l->n_out);
 }
 
 void linear_row(const struct kernels *kernels, const struct linear *l, int row, float *out)

@@ -7,6 +7,7 @@
 
 enum {
     FEW_ROWS = 4, /* made by everybody */
+    SUM_ROWS = 8, /* have room for sums; one takes less than two rows of bf16 */
     LINE = 64     /* bytes of a cache line */
 };
 
@@ -19,18 +20,27 @@ static bool room_row_bytes(size_t n_k, size_t *bytes)
     return true;
 }
 
+/* Rows of forms. */
+static bool room_forms(size_t n_rows, int n_workers, size_t *n)
+{
+    return checked_add(n_rows, (size_t)n_workers * FEW_ROWS, n);
+}
+
 bool operand_room_bytes(size_t n_rows, size_t n_k, int n_workers, size_t *bytes)
 {
     size_t row, n;
-    return room_row_bytes(n_k, &row) && checked_add(n_rows, (size_t)n_workers * FEW_ROWS, &n) &&
-           checked_mul(n, row, bytes);
+    return room_row_bytes(n_k, &row) && room_forms(n_rows, n_workers, &n) &&
+           checked_add(n, 2 * SUM_ROWS, &n) && checked_mul(n, row, bytes);
 }
 
-struct operand_room operand_room(void *base, size_t n_rows, size_t n_k)
+struct operand_room operand_room(void *base, size_t n_rows, size_t n_k, int n_workers)
 {
-    struct operand_room room = {.base = base, .n_rows = n_rows};
-    if (!room_row_bytes(n_k, &room.row_bytes))
-        room.base = NULL;
+    struct operand_room room = {.n_rows = n_rows, .n_sums = SUM_ROWS * n_k};
+    size_t n;
+    if (room_row_bytes(n_k, &room.row_bytes) && room_forms(n_rows, n_workers, &n)) {
+        room.base = base;
+        room.sums = (float *)base + n * (room.row_bytes / sizeof(float));
+    }
     return room;
 }
 

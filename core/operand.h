@@ -24,6 +24,8 @@ struct operand_room {
     unsigned char *base; /* NULL: products stay with f32 */
     size_t row_bytes;
     size_t n_rows;
+    float *sums; /* n_sums, of products of a few rows; linear.c's */
+    size_t n_sums;
 };
 
 struct operand {
@@ -43,7 +45,7 @@ struct operand {
 /* Bytes of a room for rows of up to n_k values, a multiple of 64; false on overflow. The room is on
  * a cache line. */
 bool operand_room_bytes(size_t n_rows, size_t n_k, int n_workers, size_t *bytes);
-struct operand_room operand_room(void *base, size_t n_rows, size_t n_k);
+struct operand_room operand_room(void *base, size_t n_rows, size_t n_k, int n_workers);
 
 /* Rows that all workers may read. What an earlier operand made in the room is lost; a sync lies
  * between its last product and this one's first. */

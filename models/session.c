@@ -222,7 +222,7 @@ static void cut_room(struct cutter *c, const struct model_spec *spec,
     if (!operand_room_bytes(n, widest, params->n_threads, &bytes))
         c->overflow = true;
     else
-        p->room = operand_room(cut(c, 1, bytes / sizeof(float)), n, widest);
+        p->room = operand_room(cut(c, 1, bytes / sizeof(float)), n, widest, params->n_threads);
 }
 
 /* What one worker's attention needs in any layer. */

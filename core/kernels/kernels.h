@@ -47,7 +47,8 @@ enum { DOT_I8, DOT_U4, N_DOT_TYPES };
  * for i in [0, n_x) and r in [0, n_w). The kernel may be handed any window of rows r.
  *   linear_rows: w(r, k) is w[r * w_stride + k]    (torch.nn.Linear, [out, in])
  *   linear_cols: w(r, k) is w[k * w_stride + r]    (GPT-2's Conv1D, [in, out])
- * Strides count elements. The sum's order is a function of k alone.
+ * Strides count elements. The sum's order is a function of k alone; what is added to y is rounded
+ * before, as it would be on its way through memory.
  */
 struct linear_args {
     float *y;

@@ -60,7 +60,7 @@ static inline void linear(const struct linear_args *a, int type, size_t r_step, 
                        (double)weight_at(type, a->w, r * r_step + k * k_step);
             const double bias = a->bias ? (double)a->bias[r] : 0;
             float *y = &a->y[i * a->y_stride + r];
-            *y = (float)((a->add ? (double)*y : 0) + (double)a->scale * (sum + bias));
+            *y = (a->add ? *y : 0) + (float)((double)a->scale * (sum + bias));
         }
     }
 }

@@ -1,0 +1,285 @@
+/*
+ * Products with stored matrices, either way round, long enough for two sums: held to the sum in
+ * double, and bit for bit to themselves, whatever the number of threads and of rows of x, and
+ * whether outputs are computed together or in parts.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/kernels/kernels.h"
+#include "core/linear.h"
+#include "tests/check.h"
+
+enum { MAX_X = 66 };
+
+/* ---- random numbers (splitmix64, Steele et al. 2014) ---- */
+
+static uint64_t random_state = 20261122;
+
+static uint64_t random_bits(void)
+{
+    uint64_t z = random_state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* The 16 bits of a bf16 with a magnitude from 2^-4 to 1: exact in f16, too. */
+static uint16_t random_bf16(void)
+{
+    const uint64_t bits = random_bits();
+    return (uint16_t)((bits & 0x8000) | ((123 + (bits >> 16) % 4) << 7) | (bits & 0x7f));
+}
+
+static float of_bf16(uint16_t h)
+{
+    const uint32_t bits = (uint32_t)h << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* ---- a product ---- */
+
+struct shape {
+    const char *name;
+    int n_out, n_in;
+    bool transposed;
+    int block, block_stride; /* of the outputs; 0: all in one piece */
+};
+
+static const struct shape shapes[] = {
+    {"rows", 70, 800, false, 0, 0},
+    {"short columns", 70, 511, true, 0, 0},
+    {"columns", 136, 768, true, 0, 0},
+    {"odd columns", 77, 831, true, 0, 0},
+    {"few columns", 5, 1025, true, 0, 0},
+    {"wide columns", 1100, 514, true, 0, 0},
+    {"blocks of columns", 48, 640, true, 8, 24},
+};
+
+struct matrix {
+    uint16_t *codes; /* bf16 */
+    void *w;
+    size_t n, n_columns;
+};
+
+static void store(struct matrix *m, enum dtype dtype)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const float value = of_bf16(m->codes[i]);
+        const uint16_t half =
+            (uint16_t)((m->codes[i] & 0x8000) | (((m->codes[i] & 0x7fff) << 3) - (112 << 10)));
+        if (dtype == DTYPE_F32)
+            ((float *)m->w)[i] = value;
+        else
+            ((uint16_t *)m->w)[i] = dtype == DTYPE_F16 ? half : m->codes[i];
+    }
+}
+
+static struct matrix matrix_make(const struct shape *s)
+{
+    const int last = s->n_out - 1;
+    const int n_columns = s->block ? last / s->block * s->block_stride + s->block : s->n_out;
+    struct matrix m = {.n = (size_t)n_columns * (size_t)s->n_in, .n_columns = (size_t)n_columns};
+    m.codes = calloc(m.n, sizeof *m.codes);
+    m.w = calloc(m.n, sizeof(float));
+    for (size_t i = 0; i < m.n; i++)
+        m.codes[i] = random_bf16();
+    return m;
+}
+
+static void matrix_free(struct matrix *m)
+{
+    free(m->codes);
+    free(m->w);
+}
+
+static double weight_of(const struct matrix *m, const struct linear *l, int r, int k)
+{
+    const int column = r / l->block * l->block_stride + r % l->block;
+    const size_t at = l->transposed ? (size_t)k * l->stride + (size_t)column
+                                    : (size_t)column * l->stride + (size_t)k;
+    return (double)of_bf16(m->codes[at]);
+}
+
+struct job {
+    const struct linear *l;
+    const float *x;
+    float *y;
+    size_t n;
+    enum linear_store store;
+    bool with_room;
+    int n_threads;
+    struct operand_room room;
+    int cut; /* 0, or linear_apply_part does the outputs before and behind it */
+};
+
+static void task(struct worker *w, void *context)
+{
+    const struct job *j = context;
+    const size_t n_in = (size_t)j->l->n_in, n_out = (size_t)j->l->n_out, cut = (size_t)j->cut;
+    struct operand x = operand_rows(j->x, n_in, j->n, n_in, j->with_room ? &j->room : NULL);
+    if (j->cut == 0) {
+        linear_apply(w, j->l, &x, j->y, n_out, j->store);
+        return;
+    }
+    linear_prepare(w, j->l, &x);
+    if (w->index == 0) {
+        linear_apply_part(w, j->l, &x, 0, cut, j->y, n_out, j->store);
+        linear_apply_part(w, j->l, &x, cut, n_out, j->y + cut, n_out, j->store);
+    }
+}
+
+static void run(struct job *j, const char *level)
+{
+    struct err e;
+    struct compute *const c = compute_open(j->n_threads, level, &e);
+    size_t bytes;
+    assert_true(operand_room_bytes(j->n, (size_t)j->l->n_in, j->n_threads, &bytes));
+    void *const base = aligned_alloc(64, bytes);
+    j->room = operand_room(base, j->n, (size_t)j->l->n_in, j->n_threads);
+    compute_run(c, task, j);
+    free(base);
+    compute_close(c);
+}
+
+/* ---- what is expected ---- */
+
+static void expect_sums(const struct matrix *m, const struct job *j, const float *y0,
+                        const char *what)
+{
+    const int n_out = j->l->n_out, n_in = j->l->n_in;
+    for (int i = 0; i < (int)j->n; i += 7) {
+        for (int r = 0; r < n_out; r++) {
+            double sum = (double)j->l->bias[r];
+            for (int k = 0; k < n_in; k++)
+                sum += (double)j->x[i * n_in + k] * weight_of(m, j->l, r, k);
+            const double before = j->store == LINEAR_ADD ? (double)y0[i * n_out + r] : 0;
+            const double expected = before + (double)j->l->scale * sum;
+            const double found = (double)j->y[i * n_out + r];
+            if (!(fabs(found - expected) <= 2e-5))
+                fail_msg("%s: [%d, %d] is %g, not %g", what, i, r, found, expected);
+        }
+    }
+}
+
+static void expect_same(const float *found, const float *expected, size_t n, const char *what,
+                        const char *with)
+{
+    if (memcmp(found, expected, n * sizeof *found) != 0)
+        fail_msg("%s: other bits with %s", what, with);
+}
+
+struct rows {
+    float *x, *y0, *first, *y;
+    size_t n_y;
+};
+
+static void check_threads(struct job job, const struct rows *rows, const char *level,
+                          const char *what)
+{
+    static const int n_threads[] = {2, 3, 5};
+    for (size_t i = 0; i < ARRAY_LEN(n_threads); i++) {
+        job.n_threads = n_threads[i];
+        memcpy(job.y, rows->y0, rows->n_y * sizeof *job.y);
+        run(&job, level);
+        expect_same(job.y, rows->first, rows->n_y, what, "more threads");
+    }
+}
+
+/* Few rows of x at a time, and as many threads as rows. */
+static void check_chunks(struct job job, const struct rows *rows, const char *level,
+                         const char *what)
+{
+    const size_t n = job.n, n_in = (size_t)job.l->n_in, n_out = (size_t)job.l->n_out;
+    memcpy(job.y, rows->y0, rows->n_y * sizeof *job.y);
+    for (size_t i = 0, step = 1; i < n; i += step, step = step % 4 + 1) {
+        struct job few = job;
+        few.n = i + step < n ? step : n - i;
+        few.x += i * n_in;
+        few.y += i * n_out;
+        few.n_threads = (int)step;
+        run(&few, level);
+    }
+    expect_same(rows->y, rows->first, rows->n_y, what, "few rows of x at a time");
+}
+
+static void check(const struct matrix *m, struct job job, const char *level, const char *what)
+{
+    const size_t n_y = job.n * (size_t)job.l->n_out, n_x = job.n * (size_t)job.l->n_in;
+    struct rows rows = {.n_y = n_y};
+    float *const memory = malloc((3 * n_y + n_x) * sizeof *memory);
+    rows.y0 = memory;
+    rows.first = memory + n_y;
+    rows.y = memory + 2 * n_y;
+    rows.x = memory + 3 * n_y;
+    for (size_t i = 0; i < n_x; i++)
+        rows.x[i] = of_bf16(random_bf16()) / 64;
+    for (size_t i = 0; i < n_y; i++)
+        rows.y0[i] = rows.first[i] = of_bf16(random_bf16()) / 3;
+    job.x = rows.x;
+    job.y = rows.first;
+    job.n_threads = 1;
+    run(&job, level);
+    expect_sums(m, &job, rows.y0, what);
+    job.y = rows.y;
+    check_threads(job, &rows, level, what);
+    check_chunks(job, &rows, level, what);
+    memcpy(rows.y, rows.y0, n_y * sizeof *rows.y);
+    job.cut = job.l->n_out / 2;
+    job.n_threads = 2;
+    run(&job, level);
+    expect_same(rows.y, rows.first, n_y, what, "outputs in two parts");
+    free(memory);
+}
+
+static void check_shape(const struct shape *s, enum dtype dtype, const char *level)
+{
+    struct matrix m = matrix_make(s);
+    float *const bias = malloc((size_t)s->n_out * sizeof *bias);
+    for (int r = 0; r < s->n_out; r++)
+        bias[r] = of_bf16(random_bf16());
+    store(&m, dtype);
+    const struct linear l = {.w = m.w,
+                             .dtype = dtype,
+                             .n_out = s->n_out,
+                             .n_in = s->n_in,
+                             .stride = s->transposed ? m.n_columns : (size_t)s->n_in,
+                             .transposed = s->transposed,
+                             .bias = bias,
+                             .scale = 0.3f,
+                             .block = s->block ? s->block : s->n_out,
+                             .block_stride = s->block_stride};
+    static const size_t n_rows[] = {1, 6, MAX_X};
+    for (size_t i = 0; i < ARRAY_LEN(n_rows); i++) {
+        char what[96];
+        (void)snprintf(what, sizeof what, "%s, %s, %s, %zu rows of x", level, s->name,
+                       dtype_name(dtype), n_rows[i]);
+        struct job job = {.l = &l, .n = n_rows[i], .store = i % 2 ? LINEAR_SET : LINEAR_ADD};
+        job.with_room = true;
+        check(&m, job, level, what);
+        job.with_room = false;
+        if (n_rows[i] < MAX_X)
+            check(&m, job, level, what);
+    }
+    free(bias);
+    matrix_free(&m);
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+    for (const char *const *level = kernels_levels; *level; level++)
+        for (size_t i = 0; kernels_for(*level) && i < ARRAY_LEN(shapes); i++)
+            for (size_t j = 0; j < ARRAY_LEN(dtypes); j++)
+                check_shape(&shapes[i], dtypes[j], *level);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

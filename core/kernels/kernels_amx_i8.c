@@ -47,7 +47,7 @@ struct x_part {
  * in [2][W_K / step][T_ROWS][step]. */
 struct w_part {
     unsigned char codes[2][W_K * T_ROWS] __attribute__((aligned(64)));
-    float scales[W_GROUPS + 3][PAIR]; /* of the weights' groups */
+    float scales[W_GROUPS + 7][PAIR]; /* of the weights' groups */
     const unsigned char *tiles[2];    /* the first ones */
     size_t row_stride, step_stride;   /* bytes from a tile's row to the next, from tile to tile */
     bool in_memory;                   /* not in `codes` */

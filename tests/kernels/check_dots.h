@@ -172,6 +172,11 @@ static struct linear_i8_args i8_random(int type, float *y0)
                                .scale = 1};
     a.x_group = (size_t)32 << random_below(3);
     a.n_k = random_below(2) ? a.x_group * (1 + random_below(12)) : 1 + random_size(1500);
+    if (!large && random_below(16) == 0) { /* more groups than a kernel takes at once */
+        a.n_x = 1 + random_below(6);
+        a.n_w = random_below(40);
+        a.n_k = random_below(2) ? a.x_group * (1 + random_below(180)) : 1 + random_below(23000);
+    }
     const bool whole = a.n_k % a.x_group != 0 || random_below(3) == 0;
     a.w_group = whole                                                  ? a.n_k
                 : a.n_k % (2 * a.x_group) == 0 && random_below(3) == 0 ? 2 * a.x_group

@@ -10,20 +10,11 @@
 #include "core/kernels/kernels.h"
 #include "core/linear.h"
 #include "tests/check.h"
+#include "tests/random.h"
 
 enum { MAX_X = 66 };
 
-/* ---- random numbers (splitmix64, Steele et al. 2014) ---- */
-
-static uint64_t random_state = 20261122;
-
-static uint64_t random_bits(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
+/* ---- random numbers ---- */
 
 /* The 16 bits of a bf16 with a magnitude from 2^-4 to 1: exact in f16, too. */
 static uint16_t random_bf16(void)

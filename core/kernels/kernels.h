@@ -140,7 +140,7 @@ struct linear_i8_args {
     size_t x_stride;        /* bytes */
     size_t x_group;
     size_t n_x;
-    size_t n_k;
+    size_t n_k;             /* at least 1 */
     const unsigned char *w; /* n_w rows of codes; nothing behind a row's last byte is read */
     size_t w_stride;        /* bytes */
     size_t n_w;

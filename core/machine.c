@@ -99,7 +99,8 @@ static void run_try(struct worker *w, void *context)
     const double began = now();
     if (t->peak) {
         const double done = t->peak(PEAK_STEPS);
-        t->done = w->index == 0 ? done * w->n_workers : t->done;
+        if (w->index == 0) /* others must not touch it */
+            t->done = done * w->n_workers;
     } else {
         w->kernels->read_all((const char *)t->machine->memory + begin, end - begin);
     }

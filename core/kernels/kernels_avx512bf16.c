@@ -3,30 +3,32 @@
  * Products of pairs of bf16 are summed in f32 by one instruction, so activations are rounded to
  * bf16 and weights stay as they are. The instruction takes subnormal numbers for zero.
  *
- * One order of a sum, whichever loop computes it: in rows, a single vector accumulator along all of
- * k, folded by sum4; in columns, a chain over the pairs of k.
+ * One order of a sum, whichever loop computes it: in rows, a vector accumulator along each piece of
+ * k, folded by quarters and then over them, and these sums in turn; in columns, a chain over the
+ * pairs of k.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
 #include "core/kernels/weights.inc"
 
 /*
- * BF_K values of BF_W rows of weights and of a tile's rows of x lie in L1 together; accumulators of
- * BF_X_MAX rows of x wait in L2 while the next block of k is fetched. BF_SUMS floats hold the sums
+ * BF_W rows of weights, BF_K values of each, lie in L1 beside the rows of x of this tile and of the
+ * next, while the same values of BF_X_MAX rows of x pass by from L2. BF_SUMS floats hold the sums
  * of few rows of x for as many columns as possible, so that stored rows are read in long pieces.
  */
 enum {
     BF_LANES = 32, /* bf16 in a vector */
     BF_FEW = 8,
     BF_X = 6,
-    BF_W = 8,
-    BF_K = 1024,
-    BF_X_MAX = 128,
+    BF_W = 16,
+    BF_K = 896,
+    BF_X_MAX = 256,
     BF_STREAMS = 4,
     BF_SUMS = 4096,
     BF_STRIP_K = 8,
     BF_COLS = 64,
     BF_COLS_K = 256,
+    BF_COLS_X = 128,
 };
 
 INLINE vf bf_dot(vf acc, vi a, vi b)
@@ -44,13 +46,29 @@ INLINE vi bf_load_part(const uint16_t *p, size_t n)
     return (vi)_mm512_maskz_loadu_epi16((__mmask32)((UINT64_C(1) << n) - 1), p);
 }
 
-/* The sums of 4 vectors. */
-INLINE __m128 sum4(vf a, vf b, vf c, vf d)
+/* The sums within each quarter of 4 vectors, those of a, b, c, d side by side. */
+INLINE vf bf_quarters(vf a, vf b, vf c, vf d)
 {
-    const vf ac = _mm512_unpacklo_ps(a, c) + _mm512_unpackhi_ps(a, c);
-    const vf bd = _mm512_unpacklo_ps(b, d) + _mm512_unpackhi_ps(b, d);
-    const __m256 half = fold(_mm512_unpacklo_ps(ac, bd) + _mm512_unpackhi_ps(ac, bd));
+    const vf ab = _mm512_mask_blend_ps(0xcccc, a, b) + _mm512_shuffle_ps(a, b, 0x4e);
+    const vf cd = _mm512_mask_blend_ps(0xcccc, c, d) + _mm512_shuffle_ps(c, d, 0x4e);
+    return _mm512_shuffle_ps(ab, cd, 0x88) + _mm512_shuffle_ps(ab, cd, 0xdd);
+}
+
+/* The sums of 4 vectors, whose quarters' are given. */
+INLINE __m128 bf_sum4(vf quarters)
+{
+    const __m256 half = fold(quarters);
     return _mm256_castps256_ps128(half) + _mm256_extractf128_ps(half, 1);
+}
+
+/* The same of 4 times 4. */
+INLINE vf bf_sum16(const vf *q)
+{
+    const vf low =
+        _mm512_mask_blend_ps(0xff00, q[0], q[1]) + _mm512_shuffle_f32x4(q[0], q[1], 0x4e);
+    const vf high =
+        _mm512_mask_blend_ps(0xff00, q[2], q[3]) + _mm512_shuffle_f32x4(q[2], q[3], 0x4e);
+    return _mm512_shuffle_f32x4(low, high, 0x88) + _mm512_shuffle_f32x4(low, high, 0xdd);
 }
 
 INLINE void bf_finish(const struct linear_args *a, size_t i, size_t r, float sum)
@@ -66,13 +84,30 @@ INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
 
 /* ---- rows ---- */
 
-/* acc += n values of n_x rows of x times 4 rows of weights. */
-INLINE void bf_tile(vf acc[BF_X][4], const uint16_t *const *x, const uint16_t *const *w, size_t n,
-                    size_t n_x)
+/* How long pieces of k are, but for the last: about equal, at most BF_K. */
+INLINE size_t bf_piece_k(size_t n_k)
 {
+    const size_t n_lanes = (n_k + BF_K - 1) / BF_K * BF_LANES;
+    return n_lanes ? (n_k + n_lanes - 1) / n_lanes * BF_LANES : BF_K;
+}
+
+/* q[i] = the sums within quarters of n values of n_x rows of x, from k on, times 4 rows of weights.
+ * The same values of n_ahead rows that come later are asked for. */
+INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, size_t n, size_t n_x,
+                    const uint16_t *const *ahead, size_t n_ahead)
+{
+    vf acc[BF_X][4];
     vi xv[BF_X];
     size_t k = 0;
+    UNROLL
+    for (size_t i = 0; i < n_x; i++)
+        UNROLL
+    for (size_t r = 0; r < 4; r++)
+        acc[i][r] = v_set(0);
     for (; k + BF_LANES <= n; k += BF_LANES) {
+        UNROLL
+        for (size_t i = 0; i < n_ahead; i++)
+            __builtin_prefetch(ahead[i] + k);
         UNROLL
         for (size_t i = 0; i < n_x; i++)
             xv[i] = bf_load(x[i] + k);
@@ -84,116 +119,175 @@ INLINE void bf_tile(vf acc[BF_X][4], const uint16_t *const *x, const uint16_t *c
                 acc[i][r] = bf_dot(acc[i][r], xv[i], wv);
         }
     }
-    if (k == n)
-        return;
-    UNROLL
-    for (size_t r = 0; r < 4; r++) {
-        const vi wv = bf_load_part(w[r] + k, n - k);
+    if (k < n) {
         UNROLL
-        for (size_t i = 0; i < n_x; i++)
-            acc[i][r] = bf_dot(acc[i][r], bf_load(x[i] + k), wv);
+        for (size_t r = 0; r < 4; r++) {
+            const vi wv = bf_load_part(w[r] + k, n - k);
+            UNROLL
+            for (size_t i = 0; i < n_x; i++)
+                acc[i][r] = bf_dot(acc[i][r], bf_load(x[i] + k), wv);
+        }
     }
+    UNROLL
+    for (size_t i = 0; i < n_x; i++)
+        q[i] = bf_quarters(acc[i][0], acc[i][1], acc[i][2], acc[i][3]);
 }
 
 /* n_x rows of x from i on, which are constants wherever this is inlined, against 4 streams. */
 INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, size_t row,
-                        size_t n_rows, size_t i, size_t n_x)
+                        size_t n_rows, size_t piece, size_t i, size_t n_x)
 {
-    const uint16_t *x[BF_X];
-    vf acc[BF_X][4];
+    __m128 sums[BF_X];
     UNROLL
-    for (size_t j = 0; j < n_x; j++) {
-        x[j] = bf_x(a, i + j);
+    for (size_t j = 0; j < n_x; j++)
+        sums[j] = _mm_setzero_ps();
+    for (size_t k = 0; k < a->n_k; k += piece) {
+        const uint16_t *x[BF_X], *wk[BF_STREAMS];
+        vf q[BF_X];
+        for (size_t j = 0; j < n_x; j++)
+            x[j] = bf_x(a, i + j) + k;
         for (size_t s = 0; s < BF_STREAMS; s++)
-            acc[j][s] = v_set(0);
+            wk[s] = w[s] + k;
+        bf_tile(q, x, wk, at_most(a->n_k - k, piece), n_x, NULL, 0);
+        UNROLL
+        for (size_t j = 0; j < n_x; j++)
+            sums[j] += bf_sum4(q[j]);
     }
-    bf_tile(acc, x, w, a->n_k, n_x);
-    for (size_t j = 0; j < n_x; j++) {
-        const __m128 sums = sum4(acc[j][0], acc[j][1], acc[j][2], acc[j][3]);
+    for (size_t j = 0; j < n_x; j++)
         for (size_t s = 0; s < BF_STREAMS && row + s * n_rows < a->n_w; s++)
-            bf_finish(a, i + j, row + s * n_rows, sums[s]);
-    }
+            bf_finish(a, i + j, row + s * n_rows, sums[j][s]);
 }
 
 /* Few rows of x: the weights are the cost, read in 4 streams as in rows_few of kernels.inc. */
 static void bf_rows_few(const struct linear_args *a)
 {
-    const size_t n_rows = (a->n_w + BF_STREAMS - 1) / BF_STREAMS;
+    const size_t n_rows = (a->n_w + BF_STREAMS - 1) / BF_STREAMS, piece = bf_piece_k(a->n_k);
     for (size_t row = 0; row < n_rows; row++) {
         const uint16_t *w[BF_STREAMS];
         size_t i = 0;
         for (size_t s = 0; s < BF_STREAMS; s++)
             w[s] = (const uint16_t *)a->w + at_most(row + s * n_rows, a->n_w - 1) * a->w_stride;
         for (; i + 4 <= a->n_x; i += 4)
-            bf_few_tile(a, w, row, n_rows, i, 4);
+            bf_few_tile(a, w, row, n_rows, piece, i, 4);
         for (; i + 2 <= a->n_x; i += 2)
-            bf_few_tile(a, w, row, n_rows, i, 2);
+            bf_few_tile(a, w, row, n_rows, piece, i, 2);
         for (; i < a->n_x; i++)
-            bf_few_tile(a, w, row, n_rows, i, 1);
+            bf_few_tile(a, w, row, n_rows, piece, i, 1);
     }
 }
 
-/* What waits for the next block of k: [tile of x][group of 4 rows][BF_X][4]. */
-typedef vf bf_waiting[(BF_X_MAX + BF_X - 1) / BF_X][BF_W / 4][BF_X][4];
+/* What many rows of x meet at once: values [k, k + n) of the rows [r, r + n_w) of weights. */
+struct bf_piece {
+    size_t r, n_w, k, n;
+};
 
-/* One block of k: BF_W rows of weights, `block`, against rows [x0, x0 + n_x) of x. */
-INLINE void bf_block(const struct linear_args *a, bf_waiting waiting, const uint16_t *block,
-                     size_t x0, size_t n_x, size_t k, size_t n)
+/* One without rows behind the last. */
+INLINE struct bf_piece bf_piece_at(const struct linear_args *a, size_t r, size_t k)
 {
-    for (size_t i = 0; i < n_x; i += BF_X) {
-        const uint16_t *x[BF_X], *w[4];
-        for (size_t j = 0; j < BF_X; j++)
-            x[j] = bf_x(a, x0 + at_most(i + j, n_x - 1)) + k;
-        for (size_t g = 0; g < BF_W / 4; g++) {
-            vf(*const kept)[4] = waiting[i / BF_X][g];
-            vf acc[BF_X][4];
-            for (size_t r = 0; r < 4; r++)
-                w[r] = block + (4 * g + r) * BF_K;
-            UNROLL
-            for (size_t j = 0; j < BF_X; j++)
-                UNROLL
-            for (size_t r = 0; r < 4; r++)
-                acc[j][r] = k ? kept[j][r] : v_set(0);
-            bf_tile(acc, x, w, n, BF_X);
-            UNROLL
-            for (size_t j = 0; j < BF_X; j++)
-                UNROLL
-            for (size_t r = 0; r < 4; r++)
-                kept[j][r] = acc[j][r];
+    const size_t n_w = r < a->n_w ? at_most(a->n_w - r, BF_W) : 0;
+    return (struct bf_piece){r, n_w, k, at_most(a->n_k - k, bf_piece_k(a->n_k))};
+}
+
+INLINE struct bf_piece bf_piece_after(const struct linear_args *a, const struct bf_piece *p)
+{
+    const size_t k = p->k + p->n;
+    return k < a->n_k ? bf_piece_at(a, p->r, k) : bf_piece_at(a, p->r + BF_W, 0);
+}
+
+INLINE const uint16_t *bf_w(const struct linear_args *a, size_t r, size_t k)
+{
+    return (const uint16_t *)a->w + r * a->w_stride + k;
+}
+
+/* Neighbours, and BF_W of them: rows as far apart as stored would drive each other out of L1. */
+INLINE void bf_pack(uint16_t *block, const struct linear_args *a, const struct bf_piece *p)
+{
+    for (size_t r = 0; r < BF_W; r++)
+        memcpy(block + r * BF_K, bf_w(a, p->r + at_most(r, p->n_w - 1), p->k),
+               p->n * sizeof *block);
+}
+
+/* Asks for some lines of a piece from *r and *k on, counted from its beginning, and moves them. */
+INLINE void bf_ask(const struct linear_args *a, const struct bf_piece *p, size_t n_lines, size_t *r,
+                   size_t *k)
+{
+    for (; n_lines && *r < p->n_w; n_lines--) {
+        __builtin_prefetch(bf_w(a, p->r + *r, p->k + *k), 0, 2);
+        *k += BF_LANES;
+        if (*k >= p->n) {
+            *k = 0;
+            ++*r;
         }
     }
 }
 
-INLINE void bf_rows_finish(const struct linear_args *a, bf_waiting waiting, size_t x0, size_t n_x,
-                           size_t r0, size_t n_w)
+/* sums[j] += rows i + j of x, n_x of them, times a block of weights. */
+INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *block,
+                         const struct bf_piece *p, size_t i, size_t n_x)
 {
-    for (size_t i = 0; i < n_x; i++)
-        for (size_t r = 0; r < n_w; r += 4) {
-            const vf *const acc = waiting[i / BF_X][r / 4][i % BF_X];
-            const __m128 sums = sum4(acc[0], acc[1], acc[2], acc[3]);
-            for (size_t j = 0; j < 4 && r + j < n_w; j++)
-                bf_finish(a, x0 + i, r0 + r + j, sums[j]);
-        }
+    const uint16_t *x[BF_X], *ahead[BF_X];
+    vf q[BF_W / 4][BF_X];
+    for (size_t j = 0; j < BF_X; j++) {
+        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
+        ahead[j] = bf_x(a, at_most(i + BF_X + j, a->n_x - 1)) + p->k;
+    }
+    for (size_t g = 0; g < BF_W / 4; g++) {
+        const uint16_t *w[4];
+        for (size_t r = 0; r < 4; r++)
+            w[r] = block + (4 * g + r) * BF_K;
+        bf_tile(q[g], x, w, p->n, n_x, ahead + 2 * g % BF_X, 2);
+    }
+    UNROLL
+    for (size_t j = 0; j < n_x; j++) {
+        const vf all[] = {q[0][j], q[1][j], q[2][j], q[3][j]};
+        sums[j] += bf_sum16(all);
+    }
 }
 
-/* Many rows of x: a block of weights serves BF_X_MAX of them. */
+INLINE void bf_write(const struct linear_args *a, size_t i, const struct bf_piece *p, vf sums)
+{
+    float *const y = &a->y[i * a->y_stride + p->r];
+    const vf bias = a->bias ? v_load_part(a->bias + p->r, p->n_w) : v_set(0);
+    const vf before = a->add ? v_load_part(y, p->n_w) : v_set(0);
+    v_store_part(y, before + v_set(a->scale) * (sums + bias), p->n_w);
+}
+
+/* One piece against the rows [x0, x0 + n_x) of x, while the next piece is asked for. */
+static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *block,
+                         const struct bf_piece *p, const struct bf_piece *next, size_t x0,
+                         size_t n_x)
+{
+    const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
+    const size_t n_lines = next->n_w * ((next->n + BF_LANES - 1) / BF_LANES) / n_tiles + 1;
+    size_t r = 0, k = 0;
+    for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X) {
+        const size_t n = at_most(n_x - i, BF_X);
+        bf_ask(a, next, n_lines, &r, &k);
+        if (p->k == 0)
+            memset(sums, 0, n * sizeof *sums);
+        if (n > 4)
+            bf_many_tile(a, sums, block, p, x0 + i, BF_X);
+        else if (n > 2)
+            bf_many_tile(a, sums, block, p, x0 + i, 4);
+        else
+            bf_many_tile(a, sums, block, p, x0 + i, 2);
+        for (size_t j = 0; p->k + p->n == a->n_k && j < n; j++)
+            bf_write(a, x0 + i + j, p, sums[j]);
+    }
+}
+
+/* Many rows of x. */
 static void bf_rows_many(const struct linear_args *a)
 {
-    bf_waiting waiting;
+    vf sums[BF_X_MAX + BF_X];
     uint16_t block[BF_W * BF_K] __attribute__((aligned(64)));
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
-        const size_t n_x = at_most(a->n_x - x0, BF_X_MAX);
-        for (size_t r0 = 0; r0 < a->n_w; r0 += BF_W) {
-            const size_t n_w = at_most(a->n_w - r0, BF_W);
-            for (size_t k = 0; k < a->n_k; k += BF_K) {
-                const size_t n = at_most(a->n_k - k, BF_K);
-                for (size_t r = 0; r < BF_W; r++)
-                    memcpy(block + r * BF_K,
-                           (const uint16_t *)a->w + (r0 + at_most(r, n_w - 1)) * a->w_stride + k,
-                           n * sizeof *block);
-                bf_block(a, waiting, block, x0, n_x, k, n);
-            }
-            bf_rows_finish(a, waiting, x0, n_x, r0, n_w);
+        struct bf_piece p = bf_piece_at(a, 0, 0);
+        while (p.n_w) {
+            const struct bf_piece next = bf_piece_after(a, &p);
+            bf_pack(block, a, &p);
+            bf_piece_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
+            p = next;
         }
     }
 }
@@ -335,9 +429,9 @@ INLINE void bf_cols_block(const struct linear_args *a, float *sums, size_t x0, s
 
 static void bf_cols_many(const struct linear_args *a)
 {
-    float sums[(BF_X_MAX + BF_X) * BF_COLS] __attribute__((aligned(64)));
-    for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
-        const size_t n_x = at_most(a->n_x - x0, BF_X_MAX);
+    float sums[(BF_COLS_X + BF_X) * BF_COLS] __attribute__((aligned(64)));
+    for (size_t x0 = 0; x0 < a->n_x; x0 += BF_COLS_X) {
+        const size_t n_x = at_most(a->n_x - x0, BF_COLS_X);
         for (size_t c = 0; c < a->n_w; c += BF_COLS) {
             const size_t n_c = at_most(a->n_w - c, BF_COLS);
             memset(sums, 0, sizeof sums);

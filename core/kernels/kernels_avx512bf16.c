@@ -82,6 +82,42 @@ INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
     return (const uint16_t *)a->x + i * a->x_stride;
 }
 
+/* The same for n outputs from r on. */
+INLINE void bf_finish_some(const struct linear_args *a, size_t i, size_t r, vf sums, size_t n)
+{
+    float *const y = &a->y[i * a->y_stride + r];
+    const vf bias = a->bias ? v_load_part(a->bias + r, n) : v_set(0);
+    const vf before = a->add ? v_load_part(y, n) : v_set(0);
+    v_store_part(y, before + v_set(a->scale) * (sums + bias), n);
+}
+
+/* What is to be fetched while something else is computed: n values of n_rows rows of weights; r and
+ * k are how far that has come. */
+struct bf_ahead {
+    const uint16_t *w;
+    size_t n_rows, n, r, k;
+};
+
+INLINE void bf_ask(const struct linear_args *a, struct bf_ahead *ahead, size_t n_lines)
+{
+    for (; n_lines && ahead->r < ahead->n_rows; n_lines--) {
+        __builtin_prefetch(ahead->w + ahead->r * a->w_stride + ahead->k, 0, 2);
+        ahead->k += BF_LANES;
+        if (ahead->k >= ahead->n) {
+            ahead->k = 0;
+            ahead->r++;
+        }
+    }
+}
+
+/* n outputs of n_x rows from i on will be written soon: another worker's cache may have them. */
+INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t n_x, size_t r, size_t n)
+{
+    for (size_t j = i; j < i + n_x && j < a->n_x; j++)
+        for (size_t d = 0; d < n; d += V_LANES)
+            __builtin_prefetch(&a->y[j * a->y_stride + r + d], 1);
+}
+
 /* ---- rows ---- */
 
 /* How long pieces of k are, but for the last: about equal, at most BF_K. */
@@ -184,8 +220,10 @@ struct bf_piece {
 /* One without rows behind the last. */
 INLINE struct bf_piece bf_piece_at(const struct linear_args *a, size_t r, size_t k)
 {
-    const size_t n_w = r < a->n_w ? at_most(a->n_w - r, BF_W) : 0;
-    return (struct bf_piece){r, n_w, k, at_most(a->n_k - k, bf_piece_k(a->n_k))};
+    if (r >= a->n_w)
+        return (struct bf_piece){.n_w = 0};
+    return (struct bf_piece){r, at_most(a->n_w - r, BF_W), k,
+                             at_most(a->n_k - k, bf_piece_k(a->n_k))};
 }
 
 INLINE struct bf_piece bf_piece_after(const struct linear_args *a, const struct bf_piece *p)
@@ -205,20 +243,6 @@ INLINE void bf_pack(uint16_t *block, const struct linear_args *a, const struct b
     for (size_t r = 0; r < BF_W; r++)
         memcpy(block + r * BF_K, bf_w(a, p->r + at_most(r, p->n_w - 1), p->k),
                p->n * sizeof *block);
-}
-
-/* Asks for some lines of a piece from *r and *k on, counted from its beginning, and moves them. */
-INLINE void bf_ask(const struct linear_args *a, const struct bf_piece *p, size_t n_lines, size_t *r,
-                   size_t *k)
-{
-    for (; n_lines && *r < p->n_w; n_lines--) {
-        __builtin_prefetch(bf_w(a, p->r + *r, p->k + *k), 0, 2);
-        *k += BF_LANES;
-        if (*k >= p->n) {
-            *k = 0;
-            ++*r;
-        }
-    }
 }
 
 /* sums[j] += rows i + j of x, n_x of them, times a block of weights. */
@@ -244,25 +268,20 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *
     }
 }
 
-INLINE void bf_write(const struct linear_args *a, size_t i, const struct bf_piece *p, vf sums)
-{
-    float *const y = &a->y[i * a->y_stride + p->r];
-    const vf bias = a->bias ? v_load_part(a->bias + p->r, p->n_w) : v_set(0);
-    const vf before = a->add ? v_load_part(y, p->n_w) : v_set(0);
-    v_store_part(y, before + v_set(a->scale) * (sums + bias), p->n_w);
-}
-
 /* One piece against the rows [x0, x0 + n_x) of x, while the next piece is asked for. */
 static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *block,
                          const struct bf_piece *p, const struct bf_piece *next, size_t x0,
                          size_t n_x)
 {
+    const bool last = p->k + p->n == a->n_k;
     const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
     const size_t n_lines = next->n_w * ((next->n + BF_LANES - 1) / BF_LANES) / n_tiles + 1;
-    size_t r = 0, k = 0;
+    struct bf_ahead ahead = {.w = bf_w(a, next->r, next->k), .n_rows = next->n_w, .n = next->n};
     for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X) {
         const size_t n = at_most(n_x - i, BF_X);
-        bf_ask(a, next, n_lines, &r, &k);
+        bf_ask(a, &ahead, n_lines);
+        if (last)
+            bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         if (p->k == 0)
             memset(sums, 0, n * sizeof *sums);
         if (n > 4)
@@ -271,8 +290,8 @@ static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *
             bf_many_tile(a, sums, block, p, x0 + i, 4);
         else
             bf_many_tile(a, sums, block, p, x0 + i, 2);
-        for (size_t j = 0; p->k + p->n == a->n_k && j < n; j++)
-            bf_write(a, x0 + i + j, p, sums[j]);
+        for (size_t j = 0; last && j < n; j++)
+            bf_finish_some(a, x0 + i + j, p->r, sums[j], p->n_w);
     }
 }
 
@@ -381,65 +400,101 @@ static void bf_cols_few(const struct linear_args *a)
     }
 }
 
-/* sums [BF_X, BF_COLS] += BF_X rows of x times n values of k; block: pairs, [n / 2, BF_COLS]. */
-INLINE void bf_cols_tile(float *sums, const uint16_t *const *x, const vi *block, size_t n)
+/* What many rows of x meet at once: values [k, k + n) of the columns [c, c + n_c) of weights. */
+struct bf_strips {
+    size_t c, n_c, k, n;
+};
+
+/* One without columns behind the last. */
+INLINE struct bf_strips bf_strips_at(const struct linear_args *a, size_t c, size_t k)
 {
-    enum { N_V = BF_COLS / V_LANES };
-    vf acc[BF_X][N_V];
-    UNROLL
-    for (size_t i = 0; i < BF_X; i++)
-        UNROLL
-    for (size_t v = 0; v < N_V; v++)
-        acc[i][v] = v_load(sums + i * BF_COLS + v * V_LANES);
-    for (size_t k = 0; k < n; k += 2) {
-        UNROLL
-        for (size_t i = 0; i < BF_X; i++) {
-            const vi pair = bf_pair_of_x(x[i], k);
-            UNROLL
-            for (size_t v = 0; v < N_V; v++)
-                acc[i][v] = bf_dot(acc[i][v], block[k / 2 * N_V + v], pair);
-        }
-    }
-    UNROLL
-    for (size_t i = 0; i < BF_X; i++)
-        UNROLL
-    for (size_t v = 0; v < N_V; v++)
-        v_store(sums + i * BF_COLS + v * V_LANES, acc[i][v]);
+    if (c >= a->n_w)
+        return (struct bf_strips){.n_c = 0};
+    return (struct bf_strips){c, at_most(a->n_w - c, BF_COLS), k, at_most(a->n_k - k, BF_COLS_K)};
 }
 
-INLINE void bf_cols_block(const struct linear_args *a, float *sums, size_t x0, size_t n_x, size_t c,
-                          size_t n_c, size_t k)
+INLINE struct bf_strips bf_strips_after(const struct linear_args *a, const struct bf_strips *p)
 {
-    vi block[BF_COLS_K / 2 * BF_COLS / V_LANES];
-    const size_t n = at_most(a->n_k - k, BF_COLS_K);
-    for (size_t j = 0; j < n; j += 2)
+    const size_t k = p->k + p->n;
+    return k < a->n_k ? bf_strips_at(a, p->c, k) : bf_strips_at(a, p->c + BF_COLS, 0);
+}
+
+/* block: pairs, [n / 2, BF_COLS] */
+INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf_strips *p)
+{
+    for (size_t j = 0; j < p->n; j += 2)
         for (size_t d = 0; d < BF_COLS; d += BF_LANES) {
             vi *const to = block + (j / 2 * BF_COLS + d) / V_LANES;
             to[0] = to[1] = vi_set(0);
-            if (d < n_c)
-                bf_columns(&to[0], &to[1], a, k + j, c + d, n_c - d);
+            if (d < p->n_c)
+                bf_columns(&to[0], &to[1], a, p->k + j, p->c + d, p->n_c - d);
         }
-    for (size_t i = 0; i < n_x; i += BF_X) {
-        const uint16_t *x[BF_X];
-        for (size_t j = 0; j < BF_X; j++)
-            x[j] = bf_x(a, x0 + at_most(i + j, n_x - 1)) + k;
-        bf_cols_tile(sums + i * BF_COLS, x, block, n);
+}
+
+/* sums [BF_X, BF_COLS] (+)= rows of x from i on times a block; where these were the last of k, they
+ * become outputs. */
+INLINE void bf_cols_tile(const struct linear_args *a, float *sums, const vi *block,
+                         const struct bf_strips *p, size_t i)
+{
+    enum { N_V = BF_COLS / V_LANES };
+    const uint16_t *x[BF_X];
+    vf acc[BF_X][N_V];
+    for (size_t j = 0; j < BF_X; j++)
+        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
+    UNROLL
+    for (size_t j = 0; j < BF_X; j++)
+        UNROLL
+    for (size_t v = 0; v < N_V; v++)
+        acc[j][v] = p->k ? v_load(sums + j * BF_COLS + v * V_LANES) : v_set(0);
+    for (size_t k = 0; k < p->n; k += 2) {
+        UNROLL
+        for (size_t j = 0; j < BF_X; j++) {
+            const vi pair = bf_pair_of_x(x[j], k);
+            UNROLL
+            for (size_t v = 0; v < N_V; v++)
+                acc[j][v] = bf_dot(acc[j][v], block[k / 2 * N_V + v], pair);
+        }
+    }
+    UNROLL
+    for (size_t j = 0; j < BF_X; j++)
+        UNROLL
+    for (size_t v = 0; v < N_V; v++)
+        v_store(sums + j * BF_COLS + v * V_LANES, acc[j][v]);
+}
+
+/* The strips against the rows [x0, x0 + n_x) of x, while the next are asked for. */
+static void bf_strips_run(const struct linear_args *a, float *sums, const vi *block,
+                          const struct bf_strips *p, const struct bf_strips *next, size_t x0,
+                          size_t n_x)
+{
+    const bool last = p->k + p->n == a->n_k;
+    const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
+    const size_t n_lines = next->n_c ? next->n * (BF_COLS / BF_LANES) / n_tiles + 1 : 0;
+    struct bf_ahead ahead = {.w = bf_w(a, next->k, next->c), .n_rows = next->n, .n = next->n_c};
+    for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X * BF_COLS) {
+        const size_t n = at_most(n_x - i, BF_X);
+        bf_ask(a, &ahead, n_lines);
+        if (last)
+            bf_ask_y(a, x0 + i, n, p->c, p->n_c);
+        bf_cols_tile(a, sums, block, p, x0 + i);
+        for (size_t j = 0; last && j < n; j++)
+            for (size_t d = 0; d < p->n_c; d += V_LANES)
+                bf_finish_some(a, x0 + i + j, p->c + d, v_load(sums + j * BF_COLS + d),
+                               at_most(p->n_c - d, V_LANES));
     }
 }
 
 static void bf_cols_many(const struct linear_args *a)
 {
     float sums[(BF_COLS_X + BF_X) * BF_COLS] __attribute__((aligned(64)));
+    vi block[BF_COLS_K / 2 * BF_COLS / V_LANES];
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_COLS_X) {
-        const size_t n_x = at_most(a->n_x - x0, BF_COLS_X);
-        for (size_t c = 0; c < a->n_w; c += BF_COLS) {
-            const size_t n_c = at_most(a->n_w - c, BF_COLS);
-            memset(sums, 0, sizeof sums);
-            for (size_t k = 0; k < a->n_k; k += BF_COLS_K)
-                bf_cols_block(a, sums, x0, n_x, c, n_c, k);
-            for (size_t i = 0; i < n_x; i++)
-                for (size_t j = 0; j < n_c; j++)
-                    bf_finish(a, x0 + i, c + j, sums[i * BF_COLS + j]);
+        struct bf_strips p = bf_strips_at(a, 0, 0);
+        while (p.n_c) {
+            const struct bf_strips next = bf_strips_after(a, &p);
+            bf_cols_pack(block, a, &p);
+            bf_strips_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_COLS_X));
+            p = next;
         }
     }
 }

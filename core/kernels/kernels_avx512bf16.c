@@ -22,13 +22,12 @@ enum {
     BF_X = 6,
     BF_W = 16,
     BF_K = 896,
-    BF_X_MAX = 256,
+    BF_X_MAX = 512,
     BF_STREAMS = 4,
     BF_SUMS = 4096,
     BF_STRIP_K = 8,
     BF_COLS = 64,
     BF_COLS_K = 256,
-    BF_COLS_X = 128,
 };
 
 INLINE vf bf_dot(vf acc, vi a, vi b)
@@ -103,7 +102,8 @@ INLINE void bf_ask(const struct linear_args *a, struct bf_ahead *ahead, size_t n
     for (; n_lines && ahead->r < ahead->n_rows; n_lines--) {
         __builtin_prefetch(ahead->w + ahead->r * a->w_stride + ahead->k, 0, 2);
         ahead->k += BF_LANES;
-        if (ahead->k >= ahead->n) {
+        if (ahead->k >= ahead->n) { /* weights are aligned to nothing: one more line to a row */
+            __builtin_prefetch(ahead->w + ahead->r * a->w_stride + ahead->n - 1, 0, 2);
             ahead->k = 0;
             ahead->r++;
         }
@@ -486,14 +486,14 @@ static void bf_strips_run(const struct linear_args *a, float *sums, const vi *bl
 
 static void bf_cols_many(const struct linear_args *a)
 {
-    float sums[(BF_COLS_X + BF_X) * BF_COLS] __attribute__((aligned(64)));
+    float sums[(BF_X_MAX + BF_X) * BF_COLS] __attribute__((aligned(64)));
     vi block[BF_COLS_K / 2 * BF_COLS / V_LANES];
-    for (size_t x0 = 0; x0 < a->n_x; x0 += BF_COLS_X) {
+    for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
         struct bf_strips p = bf_strips_at(a, 0, 0);
         while (p.n_c) {
             const struct bf_strips next = bf_strips_after(a, &p);
             bf_cols_pack(block, a, &p);
-            bf_strips_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_COLS_X));
+            bf_strips_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
             p = next;
         }
     }

@@ -162,7 +162,7 @@ static inline float v_sum(vf a)
 
 /* ---- whole numbers ---- */
 
-enum { DOT_V = 4, DOT_X = 6 };
+enum { DOT_V = 3, DOT_X = 4 };
 
 static inline vi vi_set(int32_t x)
 {

@@ -245,7 +245,7 @@ INLINE void bf_pack(uint16_t *block, const struct linear_args *a, const struct b
                p->n * sizeof *block);
 }
 
-/* sums[j] += rows i + j of x, n_x of them, times a block of weights. */
+/* sums[j] (+)= rows i + j of x, n_x of them, times a block of weights. */
 INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *block,
                          const struct bf_piece *p, size_t i, size_t n_x)
 {
@@ -264,7 +264,7 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *
     UNROLL
     for (size_t j = 0; j < n_x; j++) {
         const vf all[] = {q[0][j], q[1][j], q[2][j], q[3][j]};
-        sums[j] += bf_sum16(all);
+        sums[j] = (p->k ? sums[j] : v_set(0)) + bf_sum16(all);
     }
 }
 
@@ -282,8 +282,6 @@ static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *
         bf_ask(a, &ahead, n_lines);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);
-        if (p->k == 0)
-            memset(sums, 0, n * sizeof *sums);
         if (n > 4)
             bf_many_tile(a, sums, block, p, x0 + i, BF_X);
         else if (n > 2)

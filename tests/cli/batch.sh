@@ -277,7 +277,7 @@ wait $program
 code=$?
 errs "a full disk" 1 "^tgen: cannot write to standard output: No space left on device$"
 {
-    "$TGEN" batch --ordered --text -n 400 --ignore-eos "$tales/README.md" 2>"$tmp/err"
+    "$TGEN" batch --ordered --parallel 1 --text -n 400 --ignore-eos "$tales/README.md" 2>"$tmp/err"
     echo $? >"$tmp/code"
 } | head -c 10 >"$tmp/out"
 if [ "$(cat "$tmp/code")" -eq 141 ] && [ ! -s "$tmp/err" ]; then

@@ -12,9 +12,10 @@
 #include "core/kernels/weights.inc"
 
 /*
- * BF_W rows of weights, BF_K values of each, lie in L1 beside the rows of x of this tile and of the
- * next, while the same values of BF_X_MAX rows of x pass by from L2. BF_SUMS floats hold the sums
- * of few rows of x for as many columns as possible, so that stored rows are read in long pieces.
+ * BF_W rows of weights, BF_K values of each, lie in L1, or nearly, beside the rows of x of this
+ * tile and of the next, while the same values of BF_X_MAX rows of x pass by from L2. BF_SUMS floats
+ * hold the sums of few rows of x for as many columns as possible, so that stored rows are read in
+ * long pieces.
  */
 enum {
     BF_LANES = 32, /* bf16 in a vector */
@@ -76,11 +77,6 @@ INLINE void bf_finish(const struct linear_args *a, size_t i, size_t r, float sum
     *y = (a->add ? *y : 0) + a->scale * (sum + (a->bias ? a->bias[r] : 0));
 }
 
-INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
-{
-    return (const uint16_t *)a->x + i * a->x_stride;
-}
-
 /* The same for n outputs from r on. */
 INLINE void bf_finish_some(const struct linear_args *a, size_t i, size_t r, vf sums, size_t n)
 {
@@ -88,6 +84,11 @@ INLINE void bf_finish_some(const struct linear_args *a, size_t i, size_t r, vf s
     const vf bias = a->bias ? v_load_part(a->bias + r, n) : v_set(0);
     const vf before = a->add ? v_load_part(y, n) : v_set(0);
     v_store_part(y, before + v_set(a->scale) * (sums + bias), n);
+}
+
+INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
+{
+    return (const uint16_t *)a->x + i * a->x_stride;
 }
 
 /* What is to be fetched while something else is computed: n values of n_rows rows of weights; r and
@@ -127,8 +128,8 @@ INLINE size_t bf_piece_k(size_t n_k)
     return n_lanes ? (n_k + n_lanes - 1) / n_lanes * BF_LANES : BF_K;
 }
 
-/* q[i] = the sums within quarters of n values of n_x rows of x, from k on, times 4 rows of weights.
- * The same values of n_ahead rows that come later are asked for. */
+/* q[i] = the sums within quarters of n values of n_x rows of x times 4 rows of weights. The same
+ * values of n_ahead rows that come later are asked for. */
 INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, size_t n, size_t n_x,
                     const uint16_t *const *ahead, size_t n_ahead)
 {
@@ -429,8 +430,7 @@ INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf
         }
 }
 
-/* sums [BF_X, BF_COLS] (+)= rows of x from i on times a block; where these were the last of k, they
- * become outputs. */
+/* sums [BF_X, BF_COLS] (+)= rows of x from i on times a block. */
 INLINE void bf_cols_tile(const struct linear_args *a, float *sums, const vi *block,
                          const struct bf_strips *p, size_t i)
 {

@@ -166,9 +166,9 @@ static void check_to_i8(const struct slot *slot, const struct kernels *k)
 /* A shape that the areas hold, and its operands; y0 is what y holds before. */
 static struct linear_i8_args i8_random(int type, float *y0)
 {
-    const bool large = random_below(32) == 0; /* more of both than a kernel takes at once */
-    struct linear_i8_args a = {.n_x = large ? 200 + random_below(100) : 1 + random_size(40),
-                               .n_w = large ? 500 + random_below(60) : random_size(200),
+    const bool large = random_below(32) == 0; /* more rows than a kernel takes at once */
+    struct linear_i8_args a = {.n_x = large ? 500 + random_below(60) : 1 + random_size(40),
+                               .n_w = large ? 200 + random_below(60) : random_size(200),
                                .scale = 1};
     a.x_group = (size_t)32 << random_below(3);
     a.n_k = random_below(2) ? a.x_group * (1 + random_below(12)) : 1 + random_size(1500);

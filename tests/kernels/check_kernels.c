@@ -298,6 +298,8 @@ static struct linear_args linear_random_shape(bool cols)
     if (random_below(16) == 0) /* more rows of x than a kernel takes at a time */
         a = (struct linear_args){
             .n_x = 500 + random_below(60), .n_w = random_below(20), .n_k = 1 + random_below(36)};
+    if (a.n_x >= 500 && random_below(2)) /* and more of k */
+        a.n_k = 860 + random_below(46);
     a.x_stride = a.n_k + random_below(4);
     a.y_stride = a.n_w + random_below(4);
     a.w_stride = (cols ? a.n_w : a.n_k) + random_below(4);

@@ -45,8 +45,12 @@ static bool split_by_array(struct batch_shard *shard, struct err *e)
     const long id = variable("SLURM_ARRAY_TASK_ID"), count = variable("SLURM_ARRAY_TASK_COUNT");
     const long min = variable("SLURM_ARRAY_TASK_MIN"), max = variable("SLURM_ARRAY_TASK_MAX");
     const long said = variable("SLURM_ARRAY_TASK_STEP"), step = said > 0 ? said : 1;
-    if (id < 0 || count < 0)
+    if (getenv("SLURM_ARRAY_TASK_ID") == NULL)
         return true;
+    if (id < 0 || count < 0) /* and every task would do the whole job */
+        return err_set(e, ERR_USAGE,
+                       "SLURM_ARRAY_TASK_ID and _COUNT do not say which part of a job this is; "
+                       "--shard K/N says it");
     const long first = min >= 0 ? min : 0;
     const bool even = (id - first) % step == 0 && (max < 0 || (max - first) / step + 1 == count);
     if (!even)

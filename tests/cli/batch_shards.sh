@@ -111,6 +111,11 @@ finds "ranks in an array" .6-of-6 SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=2
 finds "one rank is the whole job" "" OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1
 export SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=7
 refuses "an array with gaps" 2 "do not have the numbers of one range" batch two.jsonl -o answers.jsonl
+SLURM_ARRAY_TASK_ID=1x
+refuses "a task without a number" 2 "do not say which part of a job this is" batch two.jsonl -o answers.jsonl
+SLURM_ARRAY_TASK_ID=5
+unset SLURM_ARRAY_TASK_COUNT
+refuses "tasks that nobody has counted" 2 "do not say which part of a job this is" batch two.jsonl -o answers.jsonl
 unset SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX
 export OMPI_COMM_WORLD_RANK=4 OMPI_COMM_WORLD_SIZE=4
 refuses "a rank that cannot be" 2 "the variables of Open MPI number this process 4 of 4" batch two.jsonl -o answers.jsonl

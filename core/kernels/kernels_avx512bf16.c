@@ -119,6 +119,28 @@ INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t n_x, size_t r
             __builtin_prefetch(&a->y[j * a->y_stride + r + d], 1);
 }
 
+/* What many rows of x meet at once: values [k, k + n) of the outputs [r, r + n_w). */
+struct bf_piece {
+    size_t r, n_w, k, n;
+};
+
+/* At most most_w outputs and most_k values; one without outputs behind the last. */
+INLINE struct bf_piece bf_piece_at(const struct linear_args *a, size_t r, size_t k, size_t most_w,
+                                   size_t most_k)
+{
+    if (r >= a->n_w)
+        return (struct bf_piece){.n_w = 0};
+    return (struct bf_piece){r, at_most(a->n_w - r, most_w), k, at_most(a->n_k - k, most_k)};
+}
+
+INLINE struct bf_piece bf_piece_after(const struct linear_args *a, const struct bf_piece *p,
+                                      size_t most_w, size_t most_k)
+{
+    const size_t k = p->k + p->n;
+    return k < a->n_k ? bf_piece_at(a, p->r, k, most_w, most_k)
+                      : bf_piece_at(a, p->r + most_w, 0, most_w, most_k);
+}
+
 /* ---- rows ---- */
 
 /* How long pieces of k are, but for the last: about equal, at most BF_K. */
@@ -213,26 +235,6 @@ static void bf_rows_few(const struct linear_args *a)
     }
 }
 
-/* What many rows of x meet at once: values [k, k + n) of the rows [r, r + n_w) of weights. */
-struct bf_piece {
-    size_t r, n_w, k, n;
-};
-
-/* One without rows behind the last. */
-INLINE struct bf_piece bf_piece_at(const struct linear_args *a, size_t r, size_t k)
-{
-    if (r >= a->n_w)
-        return (struct bf_piece){.n_w = 0};
-    return (struct bf_piece){r, at_most(a->n_w - r, BF_W), k,
-                             at_most(a->n_k - k, bf_piece_k(a->n_k))};
-}
-
-INLINE struct bf_piece bf_piece_after(const struct linear_args *a, const struct bf_piece *p)
-{
-    const size_t k = p->k + p->n;
-    return k < a->n_k ? bf_piece_at(a, p->r, k) : bf_piece_at(a, p->r + BF_W, 0);
-}
-
 INLINE const uint16_t *bf_w(const struct linear_args *a, size_t r, size_t k)
 {
     return (const uint16_t *)a->w + r * a->w_stride + k;
@@ -299,10 +301,11 @@ static void bf_rows_many(const struct linear_args *a)
 {
     vf sums[BF_X_MAX + BF_X];
     uint16_t block[BF_W * BF_K] __attribute__((aligned(64)));
+    const size_t most_k = bf_piece_k(a->n_k);
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
-        struct bf_piece p = bf_piece_at(a, 0, 0);
+        struct bf_piece p = bf_piece_at(a, 0, 0, BF_W, most_k);
         while (p.n_w) {
-            const struct bf_piece next = bf_piece_after(a, &p);
+            const struct bf_piece next = bf_piece_after(a, &p, BF_W, most_k);
             bf_pack(block, a, &p);
             bf_piece_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
             p = next;
@@ -399,40 +402,21 @@ static void bf_cols_few(const struct linear_args *a)
     }
 }
 
-/* What many rows of x meet at once: values [k, k + n) of the columns [c, c + n_c) of weights. */
-struct bf_strips {
-    size_t c, n_c, k, n;
-};
-
-/* One without columns behind the last. */
-INLINE struct bf_strips bf_strips_at(const struct linear_args *a, size_t c, size_t k)
-{
-    if (c >= a->n_w)
-        return (struct bf_strips){.n_c = 0};
-    return (struct bf_strips){c, at_most(a->n_w - c, BF_COLS), k, at_most(a->n_k - k, BF_COLS_K)};
-}
-
-INLINE struct bf_strips bf_strips_after(const struct linear_args *a, const struct bf_strips *p)
-{
-    const size_t k = p->k + p->n;
-    return k < a->n_k ? bf_strips_at(a, p->c, k) : bf_strips_at(a, p->c + BF_COLS, 0);
-}
-
 /* block: pairs, [n / 2, BF_COLS] */
-INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf_strips *p)
+INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf_piece *p)
 {
     for (size_t j = 0; j < p->n; j += 2)
         for (size_t d = 0; d < BF_COLS; d += BF_LANES) {
             vi *const to = block + (j / 2 * BF_COLS + d) / V_LANES;
             to[0] = to[1] = vi_set(0);
-            if (d < p->n_c)
-                bf_columns(&to[0], &to[1], a, p->k + j, p->c + d, p->n_c - d);
+            if (d < p->n_w)
+                bf_columns(&to[0], &to[1], a, p->k + j, p->r + d, p->n_w - d);
         }
 }
 
 /* sums [BF_X, BF_COLS] (+)= rows of x from i on times a block. */
 INLINE void bf_cols_tile(const struct linear_args *a, float *sums, const vi *block,
-                         const struct bf_strips *p, size_t i)
+                         const struct bf_piece *p, size_t i)
 {
     enum { N_V = BF_COLS / V_LANES };
     const uint16_t *x[BF_X];
@@ -462,23 +446,23 @@ INLINE void bf_cols_tile(const struct linear_args *a, float *sums, const vi *blo
 
 /* The strips against the rows [x0, x0 + n_x) of x, while the next are asked for. */
 static void bf_strips_run(const struct linear_args *a, float *sums, const vi *block,
-                          const struct bf_strips *p, const struct bf_strips *next, size_t x0,
+                          const struct bf_piece *p, const struct bf_piece *next, size_t x0,
                           size_t n_x)
 {
     const bool last = p->k + p->n == a->n_k;
     const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
-    const size_t n_lines = next->n_c ? next->n * (BF_COLS / BF_LANES) / n_tiles + 1 : 0;
-    struct bf_ahead ahead = {.w = bf_w(a, next->k, next->c), .n_rows = next->n, .n = next->n_c};
+    const size_t n_lines = next->n_w ? next->n * (BF_COLS / BF_LANES) / n_tiles + 1 : 0;
+    struct bf_ahead ahead = {.w = bf_w(a, next->k, next->r), .n_rows = next->n, .n = next->n_w};
     for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X * BF_COLS) {
         const size_t n = at_most(n_x - i, BF_X);
         bf_ask(a, &ahead, n_lines);
         if (last)
-            bf_ask_y(a, x0 + i, n, p->c, p->n_c);
+            bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         bf_cols_tile(a, sums, block, p, x0 + i);
         for (size_t j = 0; last && j < n; j++)
-            for (size_t d = 0; d < p->n_c; d += V_LANES)
-                bf_finish_some(a, x0 + i + j, p->c + d, v_load(sums + j * BF_COLS + d),
-                               at_most(p->n_c - d, V_LANES));
+            for (size_t d = 0; d < p->n_w; d += V_LANES)
+                bf_finish_some(a, x0 + i + j, p->r + d, v_load(sums + j * BF_COLS + d),
+                               at_most(p->n_w - d, V_LANES));
     }
 }
 
@@ -487,9 +471,9 @@ static void bf_cols_many(const struct linear_args *a)
     float sums[(BF_X_MAX + BF_X) * BF_COLS] __attribute__((aligned(64)));
     vi block[BF_COLS_K / 2 * BF_COLS / V_LANES];
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
-        struct bf_strips p = bf_strips_at(a, 0, 0);
-        while (p.n_c) {
-            const struct bf_strips next = bf_strips_after(a, &p);
+        struct bf_piece p = bf_piece_at(a, 0, 0, BF_COLS, BF_COLS_K);
+        while (p.n_w) {
+            const struct bf_piece next = bf_piece_after(a, &p, BF_COLS, BF_COLS_K);
             bf_cols_pack(block, a, &p);
             bf_strips_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
             p = next;

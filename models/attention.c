@@ -5,6 +5,7 @@
 #include "models/forward.h"
 
 #include "core/attend.h"
+#include "core/kernels/kernels.h"
 
 #include <math.h>
 
@@ -55,13 +56,13 @@ static void prepare_head(const struct worker *w, const struct pass *p, int layer
 }
 
 /* Queries of far positions are made larger in some models. */
-static void grow_query(const struct pass *p, int position, float *x)
+static void grow_query(const struct worker *w, const struct pass *p, int position, float *x)
 {
     const struct model_spec *const spec = p->spec;
     const int steps = position / max_int(1, spec->ropes[0].original_max_position_embeddings);
     const float growth = (float)(1 + spec->query_growth * log(1 + steps));
-    for (int d = 0; d < spec->head_dim && growth != 1; d++)
-        x[d] *= growth;
+    if (growth != 1)
+        w->kernels->scale(x, x, growth, (size_t)spec->head_dim);
 }
 
 /* Every head of every row: queries are made ready, keys too, and keys and values go into the cache.
@@ -79,7 +80,7 @@ static void prepare_heads(struct worker *w, const struct pass *p, int layer)
         if (head < n_heads) {
             float *const query = p->query + (i * n_heads + head) * head_dim;
             prepare_head(w, p, layer, &weights->query_norm, i, head, query);
-            grow_query(p, p->positions[i], query);
+            grow_query(w, p, p->positions[i], query);
         } else {
             const size_t kv_head = head - n_heads, at = (i * n_kv_heads + kv_head) * head_dim;
             prepare_head(w, p, layer, &weights->key_norm, i, kv_head, p->key + at);

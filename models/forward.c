@@ -57,8 +57,8 @@ static void look_up(struct worker *w, const struct pass *p, float *out)
     for (size_t i = begin; i < end; i++) {
         float *const row = out + i * size;
         linear_row(w->kernels, &p->weights->embedding, p->ids[i], row);
-        for (size_t d = 0; scale != 1 && d < size; d++)
-            row[d] *= scale;
+        if (scale != 1)
+            w->kernels->scale(row, row, scale, size);
     }
 }
 

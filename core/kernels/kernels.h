@@ -213,6 +213,9 @@ struct kernels {
     void (*mul)(float *y, const float *x, size_t n);
     void (*add)(float *y, const float *x, size_t n);
 
+    /* EXACT. y[i] = x[i] * factor; y may be x. */
+    void (*scale)(float *y, const float *x, float factor, size_t n);
+
     /* ORDER. Rotates one head in place, half-split pairs (x[i], x[i + n/2]) by angles whose cos and
      * sin are given, [n / 2] each. Su et al. 2021; Hugging Face's rotate_half. */
     void (*rope_half)(float *x, const float *cos, const float *sin, size_t n);

@@ -349,6 +349,12 @@ static void add(float *y, const float *x, size_t n)
         y[i] += x[i];
 }
 
+static void scale(float *y, const float *x, float factor, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = x[i] * factor;
+}
+
 static void rope_half(float *x, const float *cos, const float *sin, size_t n)
 {
     for (size_t i = 0; i < n / 2; i++) {
@@ -652,6 +658,7 @@ void kernels_scalar_fill(struct kernels *k)
         .relu = relu,
         .mul = mul,
         .add = add,
+        .scale = scale,
         .rope_half = rope_half,
         .softmax = softmax,
         .cache_store = {[CACHE_F32] = cache_store_f32,

@@ -135,6 +135,13 @@ static void bench_pairs(const struct bench *b, void (*f)(float *, const float *,
     bench_line(b, "", seconds, BENCH_ELEMENTS, 8. * BENCH_ELEMENTS);
 }
 
+static void bench_scale(const struct bench *b)
+{
+    double seconds;
+    BENCH_BEST(seconds, b->k->scale(b->y, b->x, 0.5f, BENCH_ELEMENTS));
+    bench_line(b, "", seconds, BENCH_ELEMENTS, 8. * BENCH_ELEMENTS);
+}
+
 /* One head's past in memory, as long as that of a text of many heads, read by as many rows as share
  * a head when decoding; then one block under the rows of a prompt. */
 static void bench_attend(const struct bench *b, void (*f)(const struct attend_args *), size_t size)

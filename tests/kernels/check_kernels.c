@@ -562,6 +562,24 @@ static void check_two_operands(const struct slot *slot, const struct kernels *k)
     }
 }
 
+static void check_scale(const struct slot *slot, const struct kernels *k)
+{
+    (void)slot;
+    for (int c = 0; c < N_CASES; c++) {
+        const size_t n = random_size(3000);
+        float *x = area_floats(0, n), *y = area_floats(1, n), *expected = area_floats(2, n);
+        float factor;
+        random_arguments(x, n);
+        random_arguments(&factor, 1);
+        float *const out = random_below(2) ? x : y;
+        snprintf(parameters, sizeof parameters, "%s scale n %zu", k->level, n);
+        scalar->scale(expected, x, factor, n);
+        k->scale(out, x, factor, n);
+        expect_same(out, expected, n, "differs from the definition");
+        areas_check();
+    }
+}
+
 static void check_rope(const struct slot *slot, const struct kernels *k)
 {
     for (int c = 0; c < N_CASES; c++) {
@@ -1035,6 +1053,12 @@ static void speed_two_operands(const struct slot *slot, const struct bench *b)
     bench_pairs(b, f);
 }
 
+static void speed_scale(const struct slot *slot, const struct bench *b)
+{
+    (void)slot;
+    bench_scale(b);
+}
+
 static void speed_attend(const struct slot *slot, const struct bench *b)
 {
     attend_fn *f;
@@ -1193,6 +1217,7 @@ static const struct slot slots[] = {
     SLOT(relu, check_one_operand, speed_one_operand),
     SLOT(mul, check_two_operands, speed_two_operands),
     SLOT(add, check_two_operands, speed_two_operands),
+    SLOT(scale, check_scale, speed_scale),
     SLOT(rope_half, check_rope, speed_rope),
     SLOT(softmax, check_softmax, speed_one_operand),
     CACHE(cache_store, "f32", CACHE_F32),

@@ -26,7 +26,8 @@ enum {
     BF_X_MAX = 512,
     BF_STREAMS = 4,
     BF_SUMS = 4096,
-    BF_STRIP_K = 8,
+    BF_STRIP_K = 4,
+    BF_AHEAD = 6144, /* values */
     BF_COLS = 64,
     BF_COLS_K = 256,
 };
@@ -96,15 +97,21 @@ INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
 struct bf_ahead {
     const uint16_t *w;
     size_t n_rows, n, r, k;
+    bool to_l1; /* else to L2 */
 };
 
 INLINE void bf_ask(const struct linear_args *a, struct bf_ahead *ahead, size_t n_lines)
 {
     for (; n_lines && ahead->r < ahead->n_rows; n_lines--) {
-        __builtin_prefetch(ahead->w + ahead->r * a->w_stride + ahead->k, 0, 2);
+        const uint16_t *const row = ahead->w + ahead->r * a->w_stride;
+        if (ahead->to_l1)
+            __builtin_prefetch(row + ahead->k);
+        else
+            __builtin_prefetch(row + ahead->k, 0, 2);
         ahead->k += BF_LANES;
-        if (ahead->k >= ahead->n) { /* weights are aligned to nothing: one more line to a row */
-            __builtin_prefetch(ahead->w + ahead->r * a->w_stride + ahead->n - 1, 0, 2);
+        if (ahead->k >= ahead->n) {
+            if (ahead->n < a->w_stride) /* weights are aligned to nothing: one more line to a row */
+                __builtin_prefetch(row + ahead->n - 1, 0, 2);
             ahead->k = 0;
             ahead->r++;
         }
@@ -353,22 +360,16 @@ INLINE vi bf_pair_of_x(const uint16_t *x, size_t k)
     return vi_set(pair);
 }
 
-/* sums[i * stride + c] += n_k rows, from k on, of n columns from c0 on. The rows that come next are
- * asked for: processors foresee no steps as wide as a row. */
+/* sums[i * stride + c] += n_k rows, from k on, of n columns from c0 on. */
 INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, size_t c0, size_t n,
-                     size_t k, size_t n_k)
+                     size_t k, size_t n_k, struct bf_ahead *ahead)
 {
     for (size_t c = 0; c < n; c += BF_LANES) {
         vi low[BF_STRIP_K / 2], high[BF_STRIP_K / 2];
+        bf_ask(a, ahead, n_k);
         UNROLL
-        for (size_t j = 0; j < n_k; j += 2) {
+        for (size_t j = 0; j < n_k; j += 2)
             bf_columns(&low[j / 2], &high[j / 2], a, k + j, c0 + c, n - c);
-            const uint16_t *const row = (const uint16_t *)a->w + (k + j) * a->w_stride + c0 + c;
-            if (k + j + n_k + 1 < a->n_k) {
-                __builtin_prefetch(row + n_k * a->w_stride);
-                __builtin_prefetch(row + (n_k + 1) * a->w_stride);
-            }
-        }
         for (size_t i = 0; i < a->n_x; i++) {
             float *const at = sums + i * stride + c;
             vf first = v_load(at), second = v_load(at + V_LANES);
@@ -384,18 +385,23 @@ INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, si
     }
 }
 
+/* Whole rows follow each other in memory, and are asked for in this order: memory is read at nearly
+ * its speed then, at three quarters of it line below line. */
 static void bf_cols_few(const struct linear_args *a)
 {
     float sums[BF_SUMS] __attribute__((aligned(64)));
     const size_t stride = BF_SUMS / (a->n_x ? a->n_x : 1) / BF_LANES * BF_LANES;
     for (size_t c = 0; c < a->n_w; c += stride) {
         const size_t n = at_most(a->n_w - c, stride);
+        const size_t n_ahead = n < BF_AHEAD / BF_STRIP_K ? BF_AHEAD / n : BF_STRIP_K;
+        struct bf_ahead ahead = {
+            .w = bf_w(a, 0, c), .n_rows = a->n_k, .n = n, .r = n_ahead, .to_l1 = true};
         size_t k = 0;
         memset(sums, 0, sizeof sums);
         for (; k + BF_STRIP_K <= a->n_k; k += BF_STRIP_K)
-            bf_strip(a, sums, stride, c, n, k, BF_STRIP_K);
+            bf_strip(a, sums, stride, c, n, k, BF_STRIP_K, &ahead);
         for (; k < a->n_k; k += 2)
-            bf_strip(a, sums, stride, c, n, k, 2);
+            bf_strip(a, sums, stride, c, n, k, 2, &ahead);
         for (size_t i = 0; i < a->n_x; i++)
             for (size_t j = 0; j < n; j++)
                 bf_finish(a, i, c + j, sums[i * stride + j]);

@@ -26,8 +26,6 @@ enum {
     BF_X_MAX = 512,
     BF_STREAMS = 4,
     BF_SUMS = 4096,
-    BF_STRIP_K = 4,
-    BF_AHEAD = 6144, /* values */
     BF_COLS = 64,
     BF_COLS_K = 256,
 };
@@ -92,30 +90,11 @@ INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
     return (const uint16_t *)a->x + i * a->x_stride;
 }
 
-/* What is to be fetched while something else is computed: n values of n_rows rows of weights; r and
- * k are how far that has come. */
-struct bf_ahead {
-    const uint16_t *w;
-    size_t n_rows, n, r, k;
-    bool to_l1; /* else to L2 */
-};
-
-INLINE void bf_ask(const struct linear_args *a, struct bf_ahead *ahead, size_t n_lines)
+/* n values of each of n_rows rows of weights. */
+INLINE struct ahead bf_ahead(const struct linear_args *a, const uint16_t *w, size_t n,
+                             size_t n_rows)
 {
-    for (; n_lines && ahead->r < ahead->n_rows; n_lines--) {
-        const uint16_t *const row = ahead->w + ahead->r * a->w_stride;
-        if (ahead->to_l1)
-            __builtin_prefetch(row + ahead->k);
-        else
-            __builtin_prefetch(row + ahead->k, 0, 2);
-        ahead->k += BF_LANES;
-        if (ahead->k >= ahead->n) {
-            if (ahead->n < a->w_stride) /* weights are aligned to nothing: one more line to a row */
-                __builtin_prefetch(row + ahead->n - 1, 0, 2);
-            ahead->k = 0;
-            ahead->r++;
-        }
-    }
+    return (struct ahead){(const char *)w, 2 * a->w_stride, 2 * n, n_rows, 0};
 }
 
 /* n outputs of n_x rows from i on will be written soon: another worker's cache may have them. */
@@ -286,10 +265,10 @@ static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *
     const bool last = p->k + p->n == a->n_k;
     const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
     const size_t n_lines = next->n_w * ((next->n + BF_LANES - 1) / BF_LANES) / n_tiles + 1;
-    struct bf_ahead ahead = {.w = bf_w(a, next->r, next->k), .n_rows = next->n_w, .n = next->n};
+    struct ahead ahead = bf_ahead(a, bf_w(a, next->r, next->k), next->n, next->n_w);
     for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X) {
         const size_t n = at_most(n_x - i, BF_X);
-        bf_ask(a, &ahead, n_lines);
+        ahead_ask(&ahead, n_lines, false);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         if (n > 4)
@@ -362,11 +341,11 @@ INLINE vi bf_pair_of_x(const uint16_t *x, size_t k)
 
 /* sums[i * stride + c] += n_k rows, from k on, of n columns from c0 on. */
 INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, size_t c0, size_t n,
-                     size_t k, size_t n_k, struct bf_ahead *ahead)
+                     size_t k, size_t n_k, struct ahead *ahead)
 {
     for (size_t c = 0; c < n; c += BF_LANES) {
-        vi low[BF_STRIP_K / 2], high[BF_STRIP_K / 2];
-        bf_ask(a, ahead, n_k);
+        vi low[STRIP_K / 2], high[STRIP_K / 2];
+        ahead_ask(ahead, n_k, true);
         UNROLL
         for (size_t j = 0; j < n_k; j += 2)
             bf_columns(&low[j / 2], &high[j / 2], a, k + j, c0 + c, n - c);
@@ -385,21 +364,17 @@ INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, si
     }
 }
 
-/* Whole rows follow each other in memory, and are asked for in this order: memory is read at nearly
- * its speed then, at three quarters of it line below line. */
 static void bf_cols_few(const struct linear_args *a)
 {
     float sums[BF_SUMS] __attribute__((aligned(64)));
     const size_t stride = BF_SUMS / (a->n_x ? a->n_x : 1) / BF_LANES * BF_LANES;
     for (size_t c = 0; c < a->n_w; c += stride) {
         const size_t n = at_most(a->n_w - c, stride);
-        const size_t n_ahead = n < BF_AHEAD / BF_STRIP_K ? BF_AHEAD / n : BF_STRIP_K;
-        struct bf_ahead ahead = {
-            .w = bf_w(a, 0, c), .n_rows = a->n_k, .n = n, .r = n_ahead, .to_l1 = true};
+        struct ahead ahead = ahead_of_strips(bf_w(a, 0, c), 2 * a->w_stride, 2 * n, a->n_k);
         size_t k = 0;
         memset(sums, 0, sizeof sums);
-        for (; k + BF_STRIP_K <= a->n_k; k += BF_STRIP_K)
-            bf_strip(a, sums, stride, c, n, k, BF_STRIP_K, &ahead);
+        for (; k + STRIP_K <= a->n_k; k += STRIP_K)
+            bf_strip(a, sums, stride, c, n, k, STRIP_K, &ahead);
         for (; k < a->n_k; k += 2)
             bf_strip(a, sums, stride, c, n, k, 2, &ahead);
         for (size_t i = 0; i < a->n_x; i++)
@@ -458,10 +433,10 @@ static void bf_strips_run(const struct linear_args *a, float *sums, const vi *bl
     const bool last = p->k + p->n == a->n_k;
     const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
     const size_t n_lines = next->n_w ? next->n * (BF_COLS / BF_LANES) / n_tiles + 1 : 0;
-    struct bf_ahead ahead = {.w = bf_w(a, next->k, next->r), .n_rows = next->n, .n = next->n_w};
+    struct ahead ahead = bf_ahead(a, bf_w(a, next->k, next->r), next->n_w, next->n);
     for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X * BF_COLS) {
         const size_t n = at_most(n_x - i, BF_X);
-        bf_ask(a, &ahead, n_lines);
+        ahead_ask(&ahead, n_lines, false);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         bf_cols_tile(a, sums, block, p, x0 + i);

@@ -51,7 +51,8 @@ bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
     to->format = (struct quant_format){
         .type = type, .block_out = 1, .block_in = group < n_in ? (int)group : 0};
     return checked_mul(from->n_matrices, from->n_out, &n_rows) &&
-           set_matrix(&to->scales, DTYPE_BF16, n_rows, n_in / group) &&
+           set_matrix(&to->scales, from->dtype == DTYPE_F16 ? DTYPE_F16 : DTYPE_BF16, n_rows,
+                      n_in / group) &&
            (type == QUANT_INT8 ? set_matrix(&to->codes, DTYPE_I8, n_rows, n_in)
                                : set_matrix(&to->codes, DTYPE_I32, n_rows,
                                             n_in / per_word + (n_in % per_word != 0)));
@@ -122,9 +123,14 @@ void quantize_weigh_group(const float *cost, size_t n, int16_t *weights)
     }
 }
 
-void quantize_write_scale(unsigned char *to, float scale)
+void quantize_write_scale(const struct kernels *kernels, enum dtype dtype, unsigned char *to,
+                          float scale)
 {
     uint32_t bits;
+    if (dtype == DTYPE_F16) {
+        kernels->cache_store[CACHE_F16](to, 1, &scale, 1);
+        return;
+    }
     memcpy(&bits, &scale, sizeof bits);
     const uint16_t high = (uint16_t)(bits >> 16); /* it has been rounded */
     memcpy(to, &high, sizeof high);
@@ -143,9 +149,10 @@ static void quantize_row(const struct kernels *kernels, const struct quantize_so
         kernels->quant_scales(room->scales, x, room->weights, n_in, n, tries);
         kernels->quant_codes(codes, x, room->scales, n_in, n);
         for (size_t g = 0; g < n_groups; g++)
-            quantize_write_scale(scales + 2 * g, room->scales[g]);
+            quantize_write_scale(kernels, to->scales.dtype, scales + 2 * g, room->scales[g]);
     } else {
-        quantize_write_scale(scales, kernels->quant_row((int8_t *)codes, x, n_in));
+        quantize_write_scale(kernels, to->scales.dtype, scales,
+                             kernels->quant_row((int8_t *)codes, x, n_in));
         for (size_t k = 0; type == QUANT_PACKED8 && k < row_bytes; k++)
             codes[k] = k < n_in ? codes[k] ^ 0x80 : 0; /* an offset of 128 */
     }

@@ -45,7 +45,8 @@ struct quantize_source {
 struct quantized {
     struct quant_format format;
     struct tensor codes;  /* I8 or I32, [n_matrices * n_out, ...] */
-    struct tensor scales; /* BF16, [n_matrices * n_out, groups] */
+    struct tensor scales; /* [n_matrices * n_out, groups]; F16 of an F16 matrix, for programs that
+                             compute in the type of the scales, else BF16 */
 };
 
 /*

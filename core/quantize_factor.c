@@ -334,7 +334,8 @@ static void write_lanes(const struct work *work, const struct quantized *to, siz
             codes[j / 2] = (unsigned char)(((int)work->codes[j].v[i] + 8) |
                                            ((int)work->codes[j + 1].v[i] + 8) << 4);
         for (size_t j = 0; j < work->n_groups; j++)
-            quantize_write_scale(scales + 2 * j, work->scales[j].v[i]);
+            quantize_write_scale(work->kernels, to->scales.dtype, scales + 2 * j,
+                                 work->scales[j].v[i]);
     }
 }
 

@@ -18,7 +18,8 @@ void quantize_factor_rows(const struct kernels *kernels, const struct quantize_s
 /* Whole numbers in the ratio of what errors in the columns of a group cost, given or NULL. */
 void quantize_weigh_group(const float *cost, size_t n, int16_t *weights);
 
-/* As bf16, which the scale has been rounded to. */
-void quantize_write_scale(unsigned char *to, float scale);
+/* As BF16, which the scale has been rounded to, or as F16, whose subnormals hold less of it. */
+void quantize_write_scale(const struct kernels *kernels, enum dtype dtype, unsigned char *to,
+                          float scale);
 
 #endif

@@ -69,6 +69,22 @@ static void claim(struct binder *b, const struct tensor *t)
     b->totals->n_bytes += t->n_bytes;
 }
 
+/* The head stands outside the part of the model that the prefix names. */
+static bool is_head(const struct binder *b, const char *stem)
+{
+    return strcmp(stem, family_stem(b->family, ROLE_HEAD)) == 0;
+}
+
+const char *bind_head_nest(const char *nest)
+{
+    return strncmp(nest, "model.", 6) == 0 ? "" : nest;
+}
+
+static const char *nest_of(const struct binder *b, const char *stem)
+{
+    return is_head(b, stem) ? bind_head_nest(b->nest) : b->nest;
+}
+
 /* With the family's prefix, with its last part only, or without: all are in use. NULL where there
  * is none. */
 static const struct tensor *look_up(const struct binder *b, const char *stem, struct numbers at,
@@ -76,7 +92,7 @@ static const struct tensor *look_up(const struct binder *b, const char *stem, st
 {
     char name[NAME_SIZE];
     for (const char *prefix = b->family->prefix;; prefix = strchr(prefix, '.') + 1) {
-        make_name(name, b->nest, prefix, stem, at, suffix);
+        make_name(name, nest_of(b, stem), prefix, stem, at, suffix);
         const struct tensor *const t = checkpoint_tensor(b->checkpoint, name);
         if (t || !*prefix)
             return t;
@@ -92,21 +108,12 @@ static const struct tensor *find(struct binder *b, const char *stem, struct numb
     return t;
 }
 
-/* The head stands outside the part of the model that the prefix names. */
-static const char *head_stem(const struct binder *b)
-{
-    const struct tensor_entry *entry = b->family->tensors;
-    while (entry->stem && entry->role != ROLE_HEAD)
-        entry++;
-    return entry->stem ? entry->stem : "";
-}
-
 static bool missing(struct binder *b, const char *stem, struct numbers at, const char *suffix,
                     const int64_t *shape, int n_dims)
 {
     char name[NAME_SIZE], shape_text[64];
-    const bool is_head = strcmp(stem, head_stem(b)) == 0;
-    make_name(name, b->nest, is_head ? "" : b->family->prefix, stem, at, suffix);
+    const char *const prefix = is_head(b, stem) ? "" : b->family->prefix;
+    make_name(name, nest_of(b, stem), prefix, stem, at, suffix);
     return err_set(b->e, ERR_LOAD, "the tensor \"%.160s\" is missing; its shape would be %s", name,
                    tensor_shape_text(shape, n_dims, shape_text, sizeof shape_text));
 }
@@ -309,7 +316,9 @@ static const struct tensor *find_embedding(struct binder *b, const char *stem, c
 {
     const struct numbers at = {0, 0};
     const struct tensor *const t = find(b, stem, at, suffix);
-    return t || !b->spec->tie_word_embeddings ? t : find(b, head_stem(b), at, suffix);
+    return t || !b->spec->tie_word_embeddings
+               ? t
+               : find(b, family_stem(b->family, ROLE_HEAD), at, suffix);
 }
 
 /* The part of a quantised matrix behind that suffix; NULL where the format or the checkpoint has
@@ -560,7 +569,8 @@ static bool is_ignored(const struct binder *b, const char *name)
     name += n_nest;
     if (is_nextn(b, name) || (b->quant->is_set && quant_config_ignores(name)))
         return true;
-    if (b->spec->tie_word_embeddings && is_named(b, name, head_stem(b), ".weight"))
+    if (b->spec->tie_word_embeddings &&
+        is_named(b, name, family_stem(b->family, ROLE_HEAD), ".weight"))
         return true; /* a copy of the embedding, which is the one that counts */
     for (const char *const *pattern = b->family->ignored; pattern && *pattern; pattern++)
         if (is_named(b, name, *pattern, ""))

@@ -24,4 +24,7 @@ bool bind_weights(const struct family *family, const char *nest, const struct mo
                   struct arena *arena, struct weights *weights, struct bind_totals *totals,
                   struct err *e);
 
+/* What stands in front of the head's name there: transformers 5 has it outside of "model". */
+const char *bind_head_nest(const char *nest);
+
 #endif

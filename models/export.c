@@ -41,6 +41,7 @@ struct export
     struct export_module *modules; /* [n_modules] */
     size_t n_modules;
     bool untie;
+    const char *prefix; /* for names whose file leaves it out, once there is a head beside them */
     struct export_result result;
     size_t n_done, n_total; /* bytes of parts */
     struct file_write file; /* of parts[next - 1] */
@@ -86,10 +87,8 @@ static bool is_tied_head(const struct export *x, const struct quantize_matrix *m
 /* The name of a tied head's module; NULL where there is no memory. */
 static const char *head_name(struct export *x)
 {
-    const struct tensor_entry *entry = x->model->family->tensors;
-    while (entry->role != ROLE_HEAD)
-        entry++;
-    return join_text(&x->arena, x->model->nest, strlen(x->model->nest), entry->stem);
+    const char *const nest = bind_head_nest(x->model->nest);
+    return join_text(&x->arena, nest, strlen(nest), family_stem(x->model->family, ROLE_HEAD));
 }
 
 static bool add_part(struct export *x, const struct tensor *tensor, const char *name,
@@ -130,16 +129,16 @@ static bool add_quantised(struct export *x, struct quantize_matrix *matrix, cons
 }
 
 /* A tensor that stays; matrices among them are listed. */
-static bool add_stored(struct export *x, const struct tensor *t, const char *file)
+static bool add_stored(struct export *x, const struct tensor *t, const char *name, const char *file)
 {
-    if (t->n_dims >= 2 && ends_in(t->name, weight_ending)) {
-        const size_t n = strlen(t->name) - (sizeof weight_ending - 1);
-        const char *const module = join_text(&x->arena, t->name, n, "");
+    if (t->n_dims >= 2 && ends_in(name, weight_ending)) {
+        const size_t n = strlen(name) - (sizeof weight_ending - 1);
+        const char *const module = join_text(&x->arena, name, n, "");
         if (!module)
             return false;
         x->modules[x->n_modules++] = (struct export_module){.name = module};
     }
-    return add_part(x, t, t->name, NULL, file);
+    return add_part(x, t, name, NULL, file);
 }
 
 static bool add_tensor(struct export *x, const struct tensor *t, struct quantize_matrix *matrix)
@@ -147,22 +146,24 @@ static bool add_tensor(struct export *x, const struct tensor *t, struct quantize
     const char *const file = checkpoint_tensor_file(x->model->checkpoint, t);
     const bool tied = matrix && is_tied_head(x, matrix);
     const char *const head = x->untie ? head_name(x) : "";
-    if (!head)
+    const char *const name = join_text(&x->arena, x->prefix, strlen(x->prefix), t->name);
+    if (!head || !name)
         return false;
     const size_t n_head = strlen(head);
     if (x->untie && !tied && strncmp(t->name, head, n_head) == 0 &&
         strcmp(t->name + n_head, weight_ending) == 0)
         return true; /* a copy of the table that the head was tied to */
     if (matrix && is_linear(matrix) && !tied) {
-        const size_t n = strlen(t->name) - (sizeof weight_ending - 1);
-        const char *const module = join_text(&x->arena, t->name, n, "");
+        const size_t n = strlen(name) - (sizeof weight_ending - 1);
+        const char *const module = join_text(&x->arena, name, n, "");
         return module && add_quantised(x, matrix, module, file);
     }
     if (matrix && (!tied || !x->untie)) {
         x->result.n_others++;
         x->result.other_bytes += t->n_bytes;
     }
-    return add_stored(x, t, file) && (!tied || !x->untie || add_quantised(x, matrix, head, file));
+    return add_stored(x, t, name, file) &&
+           (!tied || !x->untie || add_quantised(x, matrix, head, file));
 }
 
 /* True where a tied head can have weights of its own: its name must be free, and that of a module.
@@ -180,19 +181,50 @@ static bool can_untie(struct export *x)
     return false;
 }
 
+/* Files of the base model alone may leave out (the beginning of) the prefix, by which transformers
+ * tells that they have no head. */
+static const char *prefix_left_out(struct export *x)
+{
+    const char *const prefix = x->model->family->prefix;
+    const size_t n_prefix = strlen(prefix);
+    const size_t n_stem = strlen(family_stem(x->model->family, ROLE_EMBEDDING));
+    for (size_t i = 0; x->untie && i < x->plan.n; i++) {
+        const struct quantize_matrix *const matrix = &x->plan.matrices[i];
+        const char *const name = matrix->tensor->name;
+        const size_t n = strlen(name) - (sizeof weight_ending - 1);
+        if (is_tied_head(x, matrix) && !*x->model->nest && n - n_stem < n_prefix)
+            return join_text(&x->arena, prefix, n_prefix - (n - n_stem), "");
+    }
+    return "";
+}
+
+/* A head that stays tied is no tensor, but a module, of which others must know that it is not
+ * quantised. */
+static bool list_tied_head(struct export *x)
+{
+    if (x->untie || !x->model->spec.tie_word_embeddings)
+        return true;
+    const char *const head = head_name(x);
+    const char *const inner = x->model->spec.head_transform ? ".decoder" : "";
+    const char *const name = head ? join_text(&x->arena, head, strlen(head), inner) : NULL;
+    x->modules[x->n_modules++] = (struct export_module){.name = name, .is_head = true};
+    return name != NULL;
+}
+
 static bool list_parts(struct export *x, struct err *e)
 {
     const struct checkpoint *const checkpoint = x->model->checkpoint;
     const size_t n = checkpoint_n_tensors(checkpoint);
     x->parts = arena_array(&x->arena, 3 * n + 3, sizeof *x->parts);
-    x->modules = arena_array(&x->arena, n + 1, sizeof *x->modules);
+    x->modules = arena_array(&x->arena, n + 2, sizeof *x->modules);
     if (!x->parts || !x->modules)
         return err_no_memory(e);
     x->untie = can_untie(x);
-    for (size_t i = 0; i < n; i++)
-        if (!add_tensor(x, checkpoint_tensor_at(checkpoint, i), x->plan.of_tensor[i]))
-            return err_no_memory(e);
-    return true;
+    x->prefix = prefix_left_out(x);
+    bool ok = x->prefix != NULL;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = add_tensor(x, checkpoint_tensor_at(checkpoint, i), x->plan.of_tensor[i]);
+    return (ok && list_tied_head(x)) || err_no_memory(e);
 }
 
 static bool check_model(const struct export *x, struct err *e)
@@ -379,7 +411,14 @@ static bool write_config(struct export *x, struct err *e)
     struct checkpoint *const checkpoint =
         (struct checkpoint *)(uintptr_t)x->model->checkpoint; /* mapping a file changes its list */
     if (!checkpoint_file(checkpoint, "config.json", &original, e) ||
-        !export_config(original, x->modules, x->n_modules, x->weights, x->untie, &text, e))
+        !export_config(original,
+                       &(struct export_lists){.modules = x->modules,
+                                              .n = x->n_modules,
+                                              .weights = x->weights,
+                                              .family = x->model->family,
+                                              .nest = x->model->nest,
+                                              .untie = x->untie},
+                       &text, e))
         return false;
     const bool ok = write_file(x, "config.json", text, e);
     free((void *)(uintptr_t)text.data);

@@ -1,7 +1,8 @@
 /*
  * Sources: compressed-tensors src/compressed_tensors/quantization/{quant_config,quant_scheme,
  * quant_args}.py for the keys; vllm's compressed_tensors.py for what it can run: int-quantized
- * wants activations in 8 bits for each token, which is also how it is computed here.
+ * wants activations in 8 bits for each token, which is also how it is computed here. Targets and
+ * the format of each group are such that transformers 4.47 to 5.15 find the same scheme.
  *
  * Members other than those that change are copied as they are written.
  */
@@ -34,6 +35,93 @@ static void print_key(FILE *out, struct bytes key, bool *first)
     *first = false;
 }
 
+/* ---- the names ---- */
+
+/* Where versions of other programs differ in what stands around a name, it is a pattern, in
+ * Python's syntax: of a multimodal model the text model is moved about. */
+static void print_escaped(FILE *out, const char *name, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char c = name[i];
+        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                           (c >= '0' && c <= '9') || c == '_' || c == '-';
+        fprintf(out, plain ? "%c" : c == '.' ? "\\\\." : ".", c);
+    }
+}
+
+/* What follows `start` in a name; NULL where it does not begin so. */
+static const char *behind(const char *name, const char *start)
+{
+    const size_t n = strlen(start);
+    return strncmp(name, start, n) == 0 ? name + n : NULL;
+}
+
+static void print_pattern(FILE *out, const struct export_lists *x, const struct export_module *m)
+{
+    const char *name = m->name;
+    fprintf(out, "\"re:");
+    if (*x->nest && m->is_head) {
+        name = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
+        fprintf(out, "(.*\\\\.)?");
+    } else if (*x->nest) {
+        name = behind(name, x->nest) ? behind(name, x->nest) : name;
+        name = behind(name, x->family->prefix) ? behind(name, x->family->prefix) : name;
+        fprintf(out, "(.*\\\\.)?language_model\\\\.(model\\\\.)?");
+    }
+    print_escaped(out, name, strlen(name));
+    fprintf(out, "$\"");
+}
+
+/* The first part of the name of what is not the text model, as "vision_tower"; n its length. */
+static const char *component(const struct export_module *m, size_t *n)
+{
+    const char *const name = behind(m->name, "model.") ? behind(m->name, "model.") : m->name;
+    *n = strcspn(name, ".");
+    return name;
+}
+
+static bool is_text(const struct export_lists *x, const struct export_module *m)
+{
+    return m->is_head || behind(m->name, x->nest);
+}
+
+/* Whether an earlier module that stays as it is belongs to the same component. */
+static bool is_listed(const struct export_lists *x, size_t i)
+{
+    size_t n, n_other;
+    const char *const name = component(&x->modules[i], &n);
+    for (size_t j = 0; j < i; j++) {
+        const char *const other = component(&x->modules[j], &n_other);
+        if (!is_text(x, &x->modules[j]) && n == n_other && memcmp(name, other, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Modules that stay as they are; of a multimodal model all else by its parts. */
+static void print_ignored(FILE *out, const struct export_lists *x)
+{
+    const char *between = "";
+    for (size_t i = 0; i < x->n; i++) {
+        const struct export_module *const m = &x->modules[i];
+        size_t n;
+        if (m->is_quantised || (!is_text(x, m) && is_listed(x, i)))
+            continue;
+        fprintf(out, "%s", between);
+        between = ", ";
+        if (!is_text(x, m)) {
+            const char *const name = component(m, &n);
+            fprintf(out, "\"re:(.*\\\\.)?");
+            print_escaped(out, name, n);
+            fprintf(out, "(\\\\..*)?$\"");
+        } else if (*x->nest) {
+            print_pattern(out, x, m);
+        } else {
+            json_print_text(out, m->name);
+        }
+    }
+}
+
 /* ---- the groups ---- */
 
 static bool same_scheme(const struct export_module *a, const struct export_module *b)
@@ -41,39 +129,58 @@ static bool same_scheme(const struct export_module *a, const struct export_modul
     return a->type == b->type && a->group == b->group;
 }
 
-static void print_names(FILE *out, const struct export_module *modules, size_t n,
-                        const struct export_module *like, bool first)
+/* The scheme that most modules have is that of all nn.Linear, which a head is not in every program,
+ * so it is named. */
+static void print_common_targets(FILE *out, const struct export_lists *x,
+                                 const struct export_module *common)
 {
-    for (size_t i = 0; i < n; i++) {
-        const bool listed = like ? modules[i].is_quantised && same_scheme(&modules[i], like)
-                                 : !modules[i].is_quantised;
-        if (!listed)
+    for (size_t i = 0; i < x->n; i++) {
+        const struct export_module *const m = &x->modules[i];
+        if (!m->is_head || !m->is_quantised || !same_scheme(m, common))
             continue;
-        fprintf(out, first ? "" : ", ");
-        json_print_text(out, modules[i].name);
-        first = false;
+        if (*x->nest)
+            print_pattern(out, x, m);
+        else
+            json_print_text(out, m->name);
+        fprintf(out, ", ");
+    }
+    if (x->family->linear_class)
+        fprintf(out, "\"%s\", ", x->family->linear_class);
+    fprintf(out, "\"Linear\"");
+}
+
+/* Patterns, of which transformers knows that they do not stand for all experts. */
+static void print_own_targets(FILE *out, const struct export_lists *x,
+                              const struct export_module *like)
+{
+    const char *between = "";
+    for (size_t i = 0; i < x->n; i++) {
+        if (!x->modules[i].is_quantised || !same_scheme(&x->modules[i], like))
+            continue;
+        fprintf(out, "%s", between);
+        print_pattern(out, x, &x->modules[i]);
+        between = ", ";
     }
 }
 
-/* The scheme of a group. The one that most modules have is that of all nn.Linear; a head is none in
- * every program, so it is named. */
-static void print_group(FILE *out, const struct export_module *modules, size_t n, size_t number,
-                        const struct export_module *like, bool all)
+static const char *format_name(const struct export_lists *x)
+{
+    return x->weights == MODEL_Q8 ? "int-quantized" : "pack-quantized";
+}
+
+static void print_group(FILE *out, const struct export_lists *x, size_t number,
+                        const struct export_module *like, bool common)
 {
     const int bits = like->type == QUANT_PACKED4 ? 4 : 8;
     fprintf(out, "%s\n      \"group_%zu\": {\"targets\": [", number ? "," : "", number);
-    if (all)
-        fprintf(out, "\"Linear\"");
-    for (size_t i = 0; all && i < n; i++)
-        if (modules[i].is_head && modules[i].is_quantised && same_scheme(&modules[i], like)) {
-            fprintf(out, ", ");
-            json_print_text(out, modules[i].name);
-        }
-    if (!all)
-        print_names(out, modules, n, like, true);
+    if (common)
+        print_common_targets(out, x, like);
+    else
+        print_own_targets(out, x, like);
     fprintf(out,
-            "],\n        \"weights\": {\"num_bits\": %d, \"type\": \"int\", \"symmetric\": true, ",
-            bits);
+            "],\n        \"format\": \"%s\",\n        \"weights\": {\"num_bits\": %d, "
+            "\"type\": \"int\", \"symmetric\": true, ",
+            format_name(x), bits);
     if (like->group)
         fprintf(out, "\"strategy\": \"group\", \"group_size\": %zu, ", like->group);
     else
@@ -105,30 +212,31 @@ static size_t most_common(const struct export_module *modules, size_t n)
     return best;
 }
 
-static void print_groups(FILE *out, const struct export_module *modules, size_t n)
+/* The common one is the last: who takes the first that fits finds what is named before. */
+static void print_groups(FILE *out, const struct export_lists *x)
 {
-    const size_t common = most_common(modules, n);
-    size_t number = 1;
-    print_group(out, modules, n, 0, &modules[common], true);
-    for (size_t i = 0; i < n; i++) {
+    const struct export_module *const modules = x->modules;
+    const size_t common = most_common(modules, x->n);
+    size_t number = 0;
+    for (size_t i = 0; i < x->n; i++) {
         bool seen = !modules[i].is_quantised || same_scheme(&modules[i], &modules[common]);
         for (size_t j = 0; j < i && !seen; j++)
             seen = modules[j].is_quantised && same_scheme(&modules[i], &modules[j]);
         if (!seen)
-            print_group(out, modules, n, number++, &modules[i], false);
+            print_group(out, x, number++, &modules[i], false);
     }
+    print_group(out, x, number, &modules[common], true);
 }
 
-static void print_quantization(FILE *out, const struct export_module *modules, size_t n,
-                               enum model_weights weights)
+static void print_quantization(FILE *out, const struct export_lists *x)
 {
     fprintf(out,
             "{\n    \"quant_method\": \"compressed-tensors\",\n    \"format\": \"%s\",\n"
             "    \"quantization_status\": \"compressed\",\n    \"config_groups\": {",
-            weights == MODEL_Q8 ? "int-quantized" : "pack-quantized");
-    print_groups(out, modules, n);
+            format_name(x));
+    print_groups(out, x);
     fprintf(out, "\n    },\n    \"ignore\": [");
-    print_names(out, modules, n, NULL, true);
+    print_ignored(out, x);
     fprintf(out, "],\n    \"kv_cache_scheme\": null\n  }");
 }
 
@@ -166,17 +274,17 @@ static bool copy_members(FILE *out, struct bytes text, bool untie, bool *first, 
     return ok;
 }
 
-bool export_config(struct bytes original, const struct export_module *modules, size_t n_modules,
-                   enum model_weights weights, bool untie, struct bytes *text, struct err *e)
+bool export_config(struct bytes original, const struct export_lists *lists, struct bytes *text,
+                   struct err *e)
 {
     char *data = NULL;
     bool first = true;
     FILE *const out = open_memstream(&data, &text->size);
     if (!out)
         return err_no_memory(e);
-    const bool ok = copy_members(out, original, untie, &first, e);
+    const bool ok = copy_members(out, original, lists->untie, &first, e);
     fprintf(out, "%s\n  \"quantization_config\": ", first ? "" : ",");
-    print_quantization(out, modules, n_modules, weights);
+    print_quantization(out, lists);
     fprintf(out, "\n}\n");
     const bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed || !ok) {

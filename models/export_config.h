@@ -3,6 +3,7 @@
 #define MODELS_EXPORT_CONFIG_H
 
 #include "core/err.h"
+#include "models/family.h"
 #include "models/quantize.h"
 
 /* A module, for the lists of quantization_config. */
@@ -13,9 +14,17 @@ struct export_module {
     bool is_quantised, is_head;
 };
 
-/* The text, malloc'ed; original is the text of the other one. untie: the head now has weights of
- * its own. */
-bool export_config(struct bytes original, const struct export_module *modules, size_t n_modules,
-                   enum model_weights weights, bool untie, struct bytes *out, struct err *e);
+struct export_lists {
+    const struct export_module *modules; /* [n] */
+    size_t n;
+    enum model_weights weights;
+    const struct family *family;
+    const char *nest; /* in front of the names of a multimodal model's text model, else "" */
+    bool untie;       /* the head now has weights of its own */
+};
+
+/* The text, malloc'ed; original is the text of the other one. */
+bool export_config(struct bytes original, const struct export_lists *lists, struct bytes *text,
+                   struct err *e);
 
 #endif

@@ -83,3 +83,11 @@ const struct family *family_find(const char *model_type)
             return family_table[i];
     return NULL;
 }
+
+const char *family_stem(const struct family *family, enum role role)
+{
+    const struct tensor_entry *entry = family->tensors;
+    while (entry->role != role)
+        entry++;
+    return entry->stem;
+}

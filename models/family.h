@@ -20,12 +20,16 @@ struct family {
 
     const char *prefix; /* in front of every stem but the head's; files without it bind too */
     const struct tensor_entry *tensors; /* ends with a NULL stem */
+    const char *linear_class;           /* of its layers where that is not nn.Linear; NULL: it is */
     const char *const *ignored; /* full names without the prefix, {} for a number: buffers that
                                    old saves hold and nothing reads. Ends with NULL; may be NULL */
 };
 
 /* NULL where no family has that model_type. */
 const struct family *family_find(const char *model_type);
+
+/* The stem of a role that every family has: ROLE_EMBEDDING, ROLE_HEAD. */
+const char *family_stem(const struct family *family, enum role role);
 
 /* All of them, ended by NULL. */
 extern const struct family *const family_table[];

@@ -90,5 +90,6 @@ const struct family family_falcon = {
     .configure = configure,
     .prefix = "transformer.",
     .tensors = tensors,
+    .linear_class = "FalconLinear",
     .ignored = NULL,
 };

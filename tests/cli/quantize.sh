@@ -32,6 +32,40 @@ has "--json has the bits" '"bits_per_weight":4.25[,}]'
 if cmp -s "$tmp/q4/tokenizer.json" "$tales/tokenizer.json"; then ok "other files are copied"; else fail "other files are copied" "$(ls "$tmp/q4")"; fi
 succeeds "shards" quantize -m tests/golden/llama-bf16_shards -w q4 -o "$tmp/shards"
 succeeds "shards open" -m "$tmp/shards" --ids 1 --print-ids -n 2
+# other NAME MODEL: MODEL as a directory of q8, $made, which answers as -w q8 does.
+other() {
+    made=$tmp/$1
+    succeeds "$1" quantize -m "$2" -w q8 -o "$made"
+    "$TGEN" score -m "$2" -w q8 --ids 5,6,7,8 --logits "$tmp/loaded" </dev/null >/dev/null
+    "$TGEN" score -m "$made" --ids 5,6,7,8 --logits "$tmp/written" </dev/null >/dev/null
+    if cmp -s "$tmp/loaded" "$tmp/written"; then ok "$1: the same logits"; else fail "$1: the same logits" "they differ"; fi
+}
+
+# names NAME TEXT: whether config.json or the header of the tensors of $made holds TEXT.
+names() {
+    if { cat "$made/config.json"; head -c 30000 "$made/model.safetensors"; } | grep -aqF -e "$2"; then ok "$1"; else fail "$1" "no $2"; fi
+}
+
+# What transformers, compressed-tensors and vLLM look for beyond llama.
+other "falcon" tests/golden/falcon-40b
+names "its class of layers" '"FalconLinear", "Linear"]'
+n_formats=$(grep -c '"format": "int-quantized"' "$made/config.json")
+if [ "$n_formats" = 2 ]; then ok "the format in the group, too"; else fail "the format in the group, too" "$n_formats"; fi
+other "a file without the prefix" tests/golden/bloom-hub
+names "which is there once there is a head" '"transformer.h.0.mlp.dense_4h_to_h.weight_scale"'
+names "but before the head" '"lm_head.weight_scale"'
+other "F16" tests/golden/llama-f16
+names "F16 has scales of F16" 'q_proj.weight_scale":{"dtype":"F16"'
+other "a text model within another" tests/golden/gemma3-conditional
+names "which is known by patterns" '"re:(.*\\.)?language_model\\.(model\\.)?embed_tokens$"'
+names "and its head, too" '["re:(.*\\.)?lm_head$", "Linear"]'
+cp -r tests/golden/gemma3-conditional "$tmp/newer"
+LC_ALL=C sed -i 's/language_model\.model\./model.language_model./g' "$tmp/newer/model.safetensors" # as long as before
+other "the same as transformers 5 has it" "$tmp/newer"
+names "where the head stands outside" '"lm_head.weight_scale"'
+succeeds "bert" quantize --quiet -m tests/golden/bert-lm -w q4 -o "$tmp/bert"
+made=$tmp/bert
+names "whose head stays tied" '"cls.predictions.decoder"]'
 mkdir "$tmp/empty"
 succeeds "an empty directory is filled" quantize -w q8 -o "$tmp/empty"
 

@@ -121,6 +121,10 @@ static double scale_at(const struct example *x, size_t r, size_t g)
     const size_t i = r * (size_t)x->to.scales.shape[1] + g;
     uint16_t half;
     memcpy(&half, (const unsigned char *)x->to.scales.data + 2 * i, sizeof half);
+    assert_int_equal(x->to.scales.dtype, x->from.dtype == DTYPE_F16 ? DTYPE_F16 : DTYPE_BF16);
+    if (x->from.dtype == DTYPE_F16) /* neither infinite nor, but for 0, subnormal here */
+        return half ? ldexp(1024 + (half & 0x3ff), (half >> 10 & 31) - 25) * (half >> 15 ? -1 : 1)
+                    : 0;
     const uint32_t bits = (uint32_t)half << 16;
     float f;
     memcpy(&f, &bits, sizeof f);

@@ -36,6 +36,7 @@ refuses "--kv q4" 2 '--kv: "q4" is none of f32|f16|q8' --kv q4 hi
 refuses "--completions csh" 2 'is none of bash|zsh|fish' --completions csh
 refuses "--cpu nonsense" 2 nonsense --cpu nonsense hi
 refuses "--stop with nothing" 2 "--stop: an empty text" --stop '' hi
+refuses "-o with nothing" 2 '--output: the name of a file is empty' batch -o '' /dev/null
 for ids in x '1 x' -1 1.5 2147483648 99999999999999999999 '1;2' 0x1; do
     refuses "--ids $ids" 2 "is no token id" --ids="$ids"
 done

@@ -178,8 +178,8 @@ static int unit_rows(int n_rows, int n_heads, int n_workers)
     return min_int(UNIT_ROWS, fair ? n_rows : (n_rows + n_workers - 1) / n_workers);
 }
 
-/* Units are dealt out one by one: neighbours cost about the same, later ones see more. Each head
- * begins with another worker, so that none gets the last units of all. */
+/* Units are dealt out one by one: neighbours cost about the same, later ones see more. Each round
+ * begins with another worker, so that none gets the last units of all heads. */
 void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
                  const struct attend_run *runs, int n_runs, const float *q, float *scratch,
                  float *out)
@@ -194,12 +194,13 @@ void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
                            .v_block = scratch + stride * UNIT_ROWS,
                            .k_block = scratch + stride * (UNIT_ROWS + KV_PAGE)};
     struct unit mine = {.run = NULL};
+    int turn = 0;
     for (int i = 0; i < n_runs; i++) {
         const int n_rows = runs[i].n * (a->n_heads / kv->n_kv_heads);
         const int n = unit_rows(n_rows, kv->n_kv_heads * n_runs, w->n_workers);
         for (int head = 0; head < kv->n_kv_heads; head++)
-            for (int first = 0; first < n_rows; first += n) {
-                if ((i + head + first / n) % w->n_workers != w->index)
+            for (int first = 0; first < n_rows; first += n, turn++) {
+                if ((turn + turn / w->n_workers) % w->n_workers != w->index)
                     continue;
                 const struct unit next = {&runs[i], head, first, min_int(n, n_rows - first)};
                 if (mine.run)

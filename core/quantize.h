@@ -46,7 +46,8 @@ struct quantized {
     struct quant_format format;
     struct tensor codes;  /* I8 or I32, [n_matrices * n_out, ...] */
     struct tensor scales; /* [n_matrices * n_out, groups]; F16 of an F16 matrix, for programs that
-                             compute in the type of the scales, else BF16 */
+                             compute in the type of the scales, else BF16. F16 holds less of those
+                             below 2^-14: up to 2 % are lost of rows of at most 1e-4. */
 };
 
 /*

@@ -35,6 +35,7 @@ succeeds "shards open" -m "$tmp/shards" --ids 1 --print-ids -n 2
 # other NAME MODEL: MODEL as a directory of q8, $made, which answers as -w q8 does.
 other() {
     made=$tmp/$1
+    rm -f "$tmp/loaded" "$tmp/written"
     succeeds "$1" quantize -m "$2" -w q8 -o "$made"
     "$TGEN" score -m "$2" -w q8 --ids 5,6,7,8 --logits "$tmp/loaded" </dev/null >/dev/null
     "$TGEN" score -m "$made" --ids 5,6,7,8 --logits "$tmp/written" </dev/null >/dev/null
@@ -43,7 +44,7 @@ other() {
 
 # names NAME TEXT: whether config.json or the header of the tensors of $made holds TEXT.
 names() {
-    if { cat "$made/config.json"; head -c 30000 "$made/model.safetensors"; } | grep -aqF -e "$2"; then ok "$1"; else fail "$1" "no $2"; fi
+    if { cat "$made/config.json"; head -q -c 30000 "$made"/*.safetensors; } | grep -aqF -e "$2"; then ok "$1"; else fail "$1" "no $2"; fi
 }
 
 # What transformers, compressed-tensors and vLLM look for beyond llama.
@@ -59,6 +60,20 @@ names "F16 has scales of F16" 'q_proj.weight_scale":{"dtype":"F16"'
 other "a text model within another" tests/golden/gemma3-conditional
 names "which is known by patterns" '"re:(.*\\.)?language_model\\.(model\\.)?embed_tokens$"'
 names "and its head, too" '["re:(.*\\.)?lm_head$", "Linear"]'
+
+# With a matrix of the part that sees, in a file of its own, and an index of both.
+cp -r tests/golden/gemma3-conditional "$tmp/seeing"
+mv "$tmp/seeing/model.safetensors" "$tmp/seeing/text.safetensors"
+header='{"vision_tower.encoder.layers.0.fc1.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}'
+{ printf "\\$(printf %o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 16 /dev/zero; } >"$tmp/seeing/vision.safetensors"
+{
+    printf '{"weight_map":{"vision_tower.encoder.layers.0.fc1.weight":"vision.safetensors"'
+    head -c 30000 "$tmp/seeing/text.safetensors" | grep -ao '"[a-z_]*\.[a-z_.0-9]*"' | sed 's/.*/,&:"text.safetensors"/'
+    printf '}}'
+} >"$tmp/seeing/model.safetensors.index.json"
+other "one that sees" "$tmp/seeing"
+names "whose other parts are named as a whole" ', "re:(.*\\.)?vision_tower(\\..*)?$"'
+
 cp -r tests/golden/gemma3-conditional "$tmp/newer"
 LC_ALL=C sed -i 's/language_model\.model\./model.language_model./g' "$tmp/newer/model.safetensors" # as long as before
 other "the same as transformers 5 has it" "$tmp/newer"

@@ -110,7 +110,7 @@ static bool has_amx(void)
  * the better one, or the one above. */
 static bool is_amd(void)
 {
-    unsigned a, b, c, d;
+    unsigned a = 0, b = 0, c = 0, d = 0; /* gcc 12 does not see that they are set */
     return __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx &&
            d == signature_AMD_edx;
 }

@@ -191,13 +191,11 @@ static bool store(struct options *o, enum option_id id, const char *text, struct
         return parse_several(spec, text, place, e);
     case OPTION_WHOLE_OR:
         return parse_whole_or(spec, text, place, e);
-    case OPTION_PATH:
-        if (text[0] == '\0')
-            return err_set(e, ERR_USAGE, "--%s: the name of a file is empty", spec->name);
-        *(const char **)place = text;
-        return true;
     case OPTION_TEXT:
+    case OPTION_PATH:
     case OPTION_MODEL:
+        if (spec->kind == OPTION_PATH && text[0] == '\0')
+            return err_set(e, ERR_USAGE, "--%s: the name of a file is empty", spec->name);
         *(const char **)place = text;
         return true;
     case OPTION_LIST: {

@@ -49,11 +49,11 @@ static void print_escaped(FILE *out, const char *name, size_t n)
     }
 }
 
-/* What follows `start` in a name; NULL where it does not begin so. */
+/* The name without `start`, where it begins so. */
 static const char *behind(const char *name, const char *start)
 {
     const size_t n = strlen(start);
-    return strncmp(name, start, n) == 0 ? name + n : NULL;
+    return strncmp(name, start, n) == 0 ? name + n : name;
 }
 
 static void print_pattern(FILE *out, const struct export_lists *x, const struct export_module *m)
@@ -64,8 +64,7 @@ static void print_pattern(FILE *out, const struct export_lists *x, const struct 
         name = strrchr(name, '.') ? strrchr(name, '.') + 1 : name;
         fprintf(out, "(.*\\\\.)?");
     } else if (*x->nest) {
-        name = behind(name, x->nest) ? behind(name, x->nest) : name;
-        name = behind(name, x->family->prefix) ? behind(name, x->family->prefix) : name;
+        name = behind(behind(name, x->nest), x->family->prefix);
         fprintf(out, "(.*\\\\.)?language_model\\\\.(model\\\\.)?");
     }
     print_escaped(out, name, strlen(name));
@@ -75,14 +74,14 @@ static void print_pattern(FILE *out, const struct export_lists *x, const struct 
 /* The first part of the name of what is not the text model, as "vision_tower"; n its length. */
 static const char *component(const struct export_module *m, size_t *n)
 {
-    const char *const name = behind(m->name, "model.") ? behind(m->name, "model.") : m->name;
+    const char *const name = behind(m->name, "model.");
     *n = strcspn(name, ".");
     return name;
 }
 
 static bool is_text(const struct export_lists *x, const struct export_module *m)
 {
-    return m->is_head || behind(m->name, x->nest);
+    return m->is_head || strncmp(m->name, x->nest, strlen(x->nest)) == 0;
 }
 
 /* Whether an earlier module that stays as it is belongs to the same component. */

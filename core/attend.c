@@ -178,8 +178,18 @@ static int unit_rows(int n_rows, int n_heads, int n_workers)
     return min_int(UNIT_ROWS, fair ? n_rows : (n_rows + n_workers - 1) / n_workers);
 }
 
-/* Units are dealt out one by one: neighbours cost about the same, later ones see more. Each round
- * begins with another worker, so that none gets the last units of all heads. */
+/* Whose a unit is. They are dealt out one by one: neighbours cost about the same, later ones see
+ * more. Each round begins with another worker, so that none gets the last units of all heads. */
+static bool is_mine(const struct worker *w, const struct attend *a, int turn, int head,
+                    int n_kv_heads)
+{
+    size_t begin, end;
+    if (!a->own_heads)
+        return (turn + turn / w->n_workers) % w->n_workers == w->index;
+    worker_share(w, (size_t)n_kv_heads, 1, &begin, &end);
+    return (size_t)head >= begin && (size_t)head < end;
+}
+
 void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
                  const struct attend_run *runs, int n_runs, const float *q, float *scratch,
                  float *out)
@@ -200,7 +210,7 @@ void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
         const int n = unit_rows(n_rows, kv->n_kv_heads * n_runs, w->n_workers);
         for (int head = 0; head < kv->n_kv_heads; head++)
             for (int first = 0; first < n_rows; first += n, turn++) {
-                if ((turn + turn / w->n_workers) % w->n_workers != w->index)
+                if (!is_mine(w, a, turn, head, kv->n_kv_heads))
                     continue;
                 const struct unit next = {&runs[i], head, first, min_int(n, n_rows - first)};
                 if (mine.run)

@@ -244,7 +244,7 @@ void worker_sync(struct worker *w)
     struct compute *const c = w->compute;
     if (w->n_workers == 1)
         return;
-    const unsigned phase = atomic_load_explicit(&c->phase, memory_order_relaxed);
+    const unsigned phase = worker_phase(w);
     if (atomic_fetch_add_explicit(&c->n_arrived, 1, memory_order_acq_rel) == w->n_workers - 1) {
         atomic_store_explicit(&c->n_arrived, 0, memory_order_relaxed);
         change(c, &c->phase);
@@ -253,6 +253,11 @@ void worker_sync(struct worker *w)
         if (w->index == 0)
             c->slept += slept;
     }
+}
+
+unsigned worker_phase(const struct worker *w)
+{
+    return atomic_load_explicit(&w->compute->phase, memory_order_relaxed);
 }
 
 void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin, size_t *end)

@@ -37,6 +37,9 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
 /* Waits until every worker has come here; what each wrote before is visible to all behind it. */
 void worker_sync(struct worker *w);
 
+/* How many syncs the pool has passed: between two of them the same for every worker. */
+unsigned worker_phase(const struct worker *w);
+
 /* This worker's part of n items, in whole multiples of `grain`: [*begin, *end). Always the same for
  * the same n. */
 void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin, size_t *end);

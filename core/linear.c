@@ -23,6 +23,12 @@ void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
     worker_share(w, (size_t)n_out, GRAIN, begin, end);
 }
 
+bool linear_shares_parts(const struct worker *w, int n_out, int n_parts)
+{
+    return w->n_workers == 1 ||
+           (n_parts % w->n_workers == 0 && n_out % (GRAIN * w->n_workers) == 0);
+}
+
 /* What all blocks of outputs of one product share. */
 struct product {
     const struct kernels *kernels;
@@ -185,12 +191,13 @@ static bool shares_sums(const struct worker *w, const struct linear *l, const st
            x->n * (size_t)l->n_out <= x->room->n_sums;
 }
 
-/* All first and then all second sums are shared out; these wait in the room to be added. */
+/* All first and then all second sums are shared out; these wait in the room to be added, where the
+ * next product does not touch them: a sync further on, it has the other half. */
 static void apply_shared(struct worker *w, const struct linear *l, struct operand *x, float *y,
                          size_t y_stride, enum linear_store store)
 {
     const size_t n_out = (size_t)l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
-    float *const sums = x->room->sums;
+    float *const sums = x->room->sums + worker_phase(w) % 2 * x->room->n_sums;
     struct product p = product_of(w, l, x, y, y_stride, store);
     size_t begin, end;
     worker_share(w, 2 * n, GRAIN, &begin, &end);
@@ -205,7 +212,6 @@ static void apply_shared(struct worker *w, const struct linear *l, struct operan
     linear_share(w, l->n_out, &begin, &end);
     for (size_t i = 0; i < x->n; i++)
         w->kernels->add(y + i * y_stride + begin, sums + i * n_out + begin, end - begin);
-    worker_sync(w);
 }
 
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,

@@ -54,6 +54,10 @@ void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
  * own results alone need not sync. */
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
+/* Whether n_parts equal parts of n_out outputs are shared as whole parts, to each worker as many.
+ */
+bool linear_shares_parts(const struct worker *w, int n_out, int n_parts);
+
 /* The same for x [n, n_in] in f32, all outputs computed by the caller alone. */
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
                         size_t x_stride, size_t n, float *y, size_t y_stride,

@@ -24,7 +24,7 @@ struct operand_room {
     unsigned char *base; /* NULL: products stay with f32 */
     size_t row_bytes;
     size_t n_rows;
-    float *sums; /* n_sums, of products of a few rows; linear.c's */
+    float *sums; /* [2, n_sums], of products of a few rows; linear.c's */
     size_t n_sums;
 };
 

@@ -65,29 +65,51 @@ static void grow_query(const struct worker *w, const struct pass *p, int positio
         w->kernels->scale(x, x, growth, (size_t)spec->head_dim);
 }
 
-/* Every head of every row: queries are made ready, keys too, and keys and values go into the cache.
- */
-static void prepare_heads(struct worker *w, const struct pass *p, int layer)
+static void prepare_query(const struct worker *w, const struct pass *p, int layer, size_t i,
+                          size_t head)
+{
+    const size_t n_heads = (size_t)p->spec->num_attention_heads;
+    float *const query = p->query + (i * n_heads + head) * (size_t)p->spec->head_dim;
+    prepare_head(w, p, layer, &p->weights->layers[layer].query_norm, i, head, query);
+    grow_query(w, p, p->positions[i], query);
+}
+
+/* Brings a key and its value into the cache. */
+static void remember(const struct worker *w, const struct pass *p, int layer, size_t i, size_t head)
+{
+    const size_t n_heads = (size_t)p->spec->num_key_value_heads;
+    const size_t at = (i * n_heads + head) * (size_t)p->spec->head_dim;
+    prepare_head(w, p, layer, &p->weights->layers[layer].key_norm, i, head, p->key + at);
+    kv_put(w->kernels, &p->kv[layer], p->sequences[i], (int)head, p->positions[i], p->key + at,
+           p->value + at);
+}
+
+typedef void head_step(const struct worker *w, const struct pass *p, int layer, size_t i,
+                       size_t head);
+
+/* A step for every head of every row: of this worker's heads, or for its share of all. */
+static void each_head(const struct worker *w, const struct pass *p, int layer, int n_heads,
+                      bool own_heads, head_step *step)
+{
+    const size_t n = (size_t)p->n, n_each = (size_t)n_heads;
+    const size_t n_turns = own_heads ? n : 1;
+    size_t begin, end;
+    worker_share(w, n * n_each / n_turns, 1, &begin, &end);
+    for (size_t turn = 0; turn < n_turns; turn++)
+        for (size_t unit = turn * n_each + begin; unit < turn * n_each + end; unit++)
+            step(w, p, layer, unit / n_each, unit % n_each);
+}
+
+/* Whether each worker projects to whole heads, and to the queries of its keys: then it goes on with
+ * them without waiting for the others. */
+static bool has_own_heads(const struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
-    const size_t n_heads = (size_t)p->spec->num_attention_heads;
-    const size_t n_kv_heads = (size_t)p->spec->num_key_value_heads;
-    const size_t head_dim = (size_t)p->spec->head_dim;
-    size_t begin, end;
-    worker_share(w, (size_t)p->n * (n_heads + n_kv_heads), 1, &begin, &end);
-    for (size_t unit = begin; unit < end; unit++) {
-        const size_t i = unit / (n_heads + n_kv_heads), head = unit % (n_heads + n_kv_heads);
-        if (head < n_heads) {
-            float *const query = p->query + (i * n_heads + head) * head_dim;
-            prepare_head(w, p, layer, &weights->query_norm, i, head, query);
-            grow_query(w, p, p->positions[i], query);
-        } else {
-            const size_t kv_head = head - n_heads, at = (i * n_kv_heads + kv_head) * head_dim;
-            prepare_head(w, p, layer, &weights->key_norm, i, kv_head, p->key + at);
-            kv_put(w->kernels, &p->kv[layer], p->sequences[i], (int)kv_head, p->positions[i],
-                   p->key + at, p->value + at);
-        }
-    }
+    const int n_kv_heads = p->spec->num_key_value_heads;
+    return p->spec->qk_norm != QK_NORM_FULL &&
+           linear_shares_parts(w, weights->query.n_out, n_kv_heads) &&
+           linear_shares_parts(w, weights->key.n_out, n_kv_heads) &&
+           linear_shares_parts(w, weights->value.n_out, n_kv_heads);
 }
 
 void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
@@ -100,21 +122,25 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .window = spec->window,
                                   .softcap = p->spec->attn_logit_softcapping,
                                   .alibi_slopes = p->weights->alibi_slopes,
-                                  .sinks = weights->sinks};
+                                  .sinks = weights->sinks,
+                                  .own_heads = has_own_heads(w, p, layer)};
     const size_t n = (size_t)p->n;
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
     pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
     project(w, &weights->query, p, &rows, p->query);
     project(w, &weights->key, p, &rows, p->key);
     project(w, &weights->value, p, &rows, p->value);
-    worker_sync(w);
+    if (!attend.own_heads)
+        worker_sync(w);
     if (p->spec->qk_norm == QK_NORM_FULL) {
         norm_rows(w, &weights->query_norm, p->query, n, p->query);
         norm_rows(w, &weights->key_norm, p->key, n, p->key);
         worker_sync(w);
     }
-    prepare_heads(w, p, layer);
-    worker_sync(w);
+    each_head(w, p, layer, attend.n_heads, attend.own_heads, prepare_query);
+    each_head(w, p, layer, p->spec->num_key_value_heads, attend.own_heads, remember);
+    if (!attend.own_heads)
+        worker_sync(w);
     attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
                 p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
     worker_sync(w);

@@ -24,9 +24,14 @@ static void add_normed(struct worker *w, const struct pass *p, const struct norm
     worker_sync(w);
 }
 
-static void normalise(struct worker *w, const struct pass *p, const struct norm *norm, float *out)
+static const float *normed(struct worker *w, const struct pass *p, const struct norm *norm)
 {
-    norm_rows(w, norm, p->x, (size_t)p->n, out);
+    return pass_norm(w, p, norm, p->x, (size_t)p->n);
+}
+
+static void normalise(struct worker *w, const struct pass *p, const struct norm *norm)
+{
+    norm_rows(w, norm, p->x, (size_t)p->n, p->x);
     worker_sync(w);
 }
 
@@ -36,11 +41,10 @@ static void sequential_half(struct worker *w, const struct pass *p, int layer, h
     switch (p->spec->norm_place) {
     case NORM_BEFORE:
         if (p->spec->residual == RESIDUAL_FROM_NORM) {
-            normalise(w, p, norm, p->x);
+            normalise(w, p, norm);
             run(w, p, layer, p->x, p->x, LINEAR_ADD);
         } else {
-            normalise(w, p, norm, p->normed);
-            run(w, p, layer, p->normed, p->x, LINEAR_ADD);
+            run(w, p, layer, normed(w, p, norm), p->x, LINEAR_ADD);
         }
         break;
     case NORM_AFTER:
@@ -48,13 +52,12 @@ static void sequential_half(struct worker *w, const struct pass *p, int layer, h
         add_normed(w, p, post_norm);
         break;
     case NORM_BOTH:
-        normalise(w, p, norm, p->normed);
-        run(w, p, layer, p->normed, p->branch, LINEAR_SET);
+        run(w, p, layer, normed(w, p, norm), p->branch, LINEAR_SET);
         add_normed(w, p, post_norm);
         break;
     case NORM_OUTSIDE:
         run(w, p, layer, p->x, p->x, LINEAR_ADD);
-        normalise(w, p, norm, p->x);
+        normalise(w, p, norm);
         break;
     }
 }
@@ -66,9 +69,9 @@ static void parallel(struct worker *w, const struct pass *p, int layer)
     const bool shared = p->spec->residual == RESIDUAL_PARALLEL_SHARED;
     if (!shared)
         norm_rows(w, &weights->ffn_norm, p->x, (size_t)p->n, p->branch);
-    normalise(w, p, &weights->attention_norm, p->normed);
-    attention_run(w, p, layer, p->normed, p->x, LINEAR_ADD);
-    ffn_run(w, p, layer, shared ? p->normed : p->branch, p->x, LINEAR_ADD);
+    const float *const rows = normed(w, p, &weights->attention_norm);
+    attention_run(w, p, layer, rows, p->x, LINEAR_ADD);
+    ffn_run(w, p, layer, shared ? rows : p->branch, p->x, LINEAR_ADD);
 }
 
 void block_run(struct worker *w, const struct pass *p, int layer)

@@ -100,8 +100,23 @@ static void embed(struct worker *w, const struct pass *p)
     worker_sync(w);
 }
 
+const float *pass_norm(struct worker *w, const struct pass *p, const struct norm *norm,
+                       const float *x, size_t n)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    if (n > PASS_FEW_ROWS) {
+        norm_rows(w, norm, x, n, p->normed);
+        worker_sync(w);
+        return p->normed;
+    }
+    float *const own = p->normed + (p->n_normed + (size_t)w->index * PASS_FEW_ROWS) * hidden;
+    for (size_t i = 0; i < n; i++)
+        norm_row(w->kernels, norm, x + i * hidden, own + i * hidden);
+    return own;
+}
+
 /* norm(act(dense(rows))) into p->normed. */
-static float *transform(struct worker *w, const struct pass *p, const float *rows)
+static const float *transform(struct worker *w, const struct pass *p, const float *rows)
 {
     const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
     struct operand in = pass_rows(p, rows, n_rows, hidden);
@@ -151,14 +166,11 @@ static void head(struct worker *w, const struct pass *p)
 {
     const struct weights *const weights = p->weights;
     const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
-    float *rows = p->x;
+    const float *rows = p->x;
     size_t width = hidden;
     collect_rows(w, p);
-    if (!p->spec->no_final_norm) {
-        norm_rows(w, &weights->final_norm, rows, n_rows, p->normed);
-        worker_sync(w);
-        rows = p->normed;
-    }
+    if (!p->spec->no_final_norm)
+        rows = pass_norm(w, p, &weights->final_norm, rows, n_rows);
     if (p->spec->head_transform)
         rows = transform(w, p, rows);
     if (weights->project_out.n_out) {

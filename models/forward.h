@@ -38,6 +38,9 @@ struct moe_scratch {
  * room for as many of all n tokens. */
 enum { PASS_GATE_GRAIN = 64 };
 
+/* So few rows are made by every worker for itself, which is cheaper than waiting. */
+enum { PASS_FEW_ROWS = 4 };
+
 /* What a trip reads and writes; all memory is the session's. n is the number of tokens. */
 struct pass {
     const struct model_spec *spec;
@@ -55,9 +58,11 @@ struct pass {
 
     float *x;        /* [n, hidden_size]: the residual stream */
     float *embedded; /* [n, embedding_size], only where that is not hidden_size */
-    float *normed;   /* [n, hidden_size]: what a half of a layer reads */
+    float *normed;   /* [n, hidden_size]: what a half of a layer reads; behind them each worker's
+                        own [PASS_FEW_ROWS, hidden_size] */
+    size_t n_normed; /* rows before those */
     float *branch;   /* [n, hidden_size]: what it brings, where a norm comes behind it; or what a
-                        parallel   feed-forward reads; only where one of the two is so */
+                        parallel feed-forward reads; only where one of the two is so */
     float *query;    /* [n, num_attention_heads, head_dim]; with latents: kv_lora_rank +
                         qk_rope_head_dim a head */
     float *key;      /* [n, num_key_value_heads, head_dim] */
@@ -100,6 +105,10 @@ static inline void pass_show(const struct worker *w, const struct pass *p, int l
     if (p->moments)
         moments_add(w, p->moments, layer, input, x, n);
 }
+
+/* norm(x) of n rows, for all workers to read: in p->normed, or of few rows in each worker's own. */
+const float *pass_norm(struct worker *w, const struct pass *p, const struct norm *norm,
+                       const float *x, size_t n);
 
 /* The whole trip; `pass` is a struct pass *. A task for compute_run. */
 void forward_run(struct worker *w, void *pass);

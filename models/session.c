@@ -282,7 +282,8 @@ static void cut_scratch(struct cutter *c, const struct model_spec *spec,
     p->x = cut(c, n, hidden);
     p->embedded =
         cut(c, spec->embedding_size == spec->hidden_size ? 0 : n, (size_t)spec->embedding_size);
-    p->normed = cut(c, n, hidden);
+    p->n_normed = n;
+    p->normed = cut(c, n + (size_t)params->n_threads * PASS_FEW_ROWS, hidden);
     p->branch = cut(c, needs_branch(spec) ? n : 0, hidden);
     cut_halves(c, spec, params, p);
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {

@@ -20,6 +20,7 @@
 enum {
     BF_LANES = 32, /* bf16 in a vector */
     BF_FEW = 8,
+    BF_COLS_FEW = 16, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
     BF_K = 896,
@@ -309,18 +310,8 @@ static void linear_rows_bf16(const struct linear_args *a)
 
 /* ---- columns ---- */
 
-/* Two rows of 32 columns as 32 pairs. */
-INLINE void bf_pairs(vi *low, vi *high, vi a, vi b)
-{
-    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-    const __m512i second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-    const __m512i even = _mm512_unpacklo_epi16((__m512i)a, (__m512i)b);
-    const __m512i odd = _mm512_unpackhi_epi16((__m512i)a, (__m512i)b);
-    *low = (vi)_mm512_permutex2var_epi64(even, first, odd);
-    *high = (vi)_mm512_permutex2var_epi64(even, second, odd);
-}
-
-/* Rows k and k + 1 of the matrix, n columns from c on; behind the last row comes one of zeros. */
+/* Rows k and k + 1 of the matrix, n columns from c on, as pairs: of 8 columns the first four are in
+ * low and the others in high, and so are their sums. Behind the last row comes one of zeros. */
 INLINE void bf_columns(vi *low, vi *high, const struct linear_args *a, size_t k, size_t c, size_t n)
 {
     const uint16_t *const row = (const uint16_t *)a->w + k * a->w_stride + c;
@@ -329,7 +320,22 @@ INLINE void bf_columns(vi *low, vi *high, const struct linear_args *a, size_t k,
     vi second_row = vi_set(0);
     if (second)
         second_row = whole ? bf_load(row + a->w_stride) : bf_load_part(row + a->w_stride, n);
-    bf_pairs(low, high, first_row, second_row);
+    *low = (vi)_mm512_unpacklo_epi16((__m512i)first_row, (__m512i)second_row);
+    *high = (vi)_mm512_unpackhi_epi16((__m512i)first_row, (__m512i)second_row);
+}
+
+/* The sums of n columns from c on, at most BF_LANES, which are lows and highs side by side. */
+INLINE void bf_finish_columns(const struct linear_args *a, size_t i, size_t c, const float *sums,
+                              size_t n)
+{
+    const vf low = v_load(sums), high = v_load(sums + V_LANES);
+    const vf halves[] = {_mm512_shuffle_f32x4(low, high, 0x44),
+                         _mm512_shuffle_f32x4(low, high, 0xee)};
+    for (size_t d = 0; d < n; d += V_LANES) {
+        const vf half = halves[d / V_LANES];
+        bf_finish_some(a, i, c + d, _mm512_shuffle_f32x4(half, half, 0xd8),
+                       at_most(n - d, V_LANES));
+    }
 }
 
 INLINE vi bf_pair_of_x(const uint16_t *x, size_t k)
@@ -378,55 +384,58 @@ static void bf_cols_few(const struct linear_args *a)
         for (; k < a->n_k; k += 2)
             bf_strip(a, sums, stride, c, n, k, 2, &ahead);
         for (size_t i = 0; i < a->n_x; i++)
-            for (size_t j = 0; j < n; j++)
-                bf_finish(a, i, c + j, sums[i * stride + j]);
+            for (size_t j = 0; j < n; j += BF_LANES)
+                bf_finish_columns(a, i, c + j, sums + i * stride + j, at_most(n - j, BF_LANES));
     }
 }
 
-/* block: pairs, [n / 2, BF_COLS] */
-INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf_piece *p)
+/* The pairs of rows k and k + 1 of a piece, [BF_COLS]. */
+INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf_piece *p, size_t k)
 {
-    for (size_t j = 0; j < p->n; j += 2)
-        for (size_t d = 0; d < BF_COLS; d += BF_LANES) {
-            vi *const to = block + (j / 2 * BF_COLS + d) / V_LANES;
+    UNROLL
+    for (size_t d = 0; d < BF_COLS; d += BF_LANES) {
+        vi *const to = block + d / V_LANES;
+        if (d < p->n_w)
+            bf_columns(&to[0], &to[1], a, p->k + k, p->r + d, p->n_w - d);
+        else
             to[0] = to[1] = vi_set(0);
-            if (d < p->n_w)
-                bf_columns(&to[0], &to[1], a, p->k + j, p->r + d, p->n_w - d);
-        }
+    }
 }
 
-/* sums [BF_X, BF_COLS] (+)= rows of x from i on times a block. */
-INLINE void bf_cols_tile(const struct linear_args *a, float *sums, const vi *block,
-                         const struct bf_piece *p, size_t i)
+/* sums [n_x, BF_COLS] (+)= rows of x from i on times a block, which `packs` makes meanwhile. */
+INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
+                         const struct bf_piece *p, size_t i, size_t n_x, bool packs)
 {
     enum { N_V = BF_COLS / V_LANES };
     const uint16_t *x[BF_X];
     vf acc[BF_X][N_V];
-    for (size_t j = 0; j < BF_X; j++)
+    for (size_t j = 0; j < n_x; j++)
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
     UNROLL
-    for (size_t j = 0; j < BF_X; j++)
+    for (size_t j = 0; j < n_x; j++)
         UNROLL
     for (size_t v = 0; v < N_V; v++)
         acc[j][v] = p->k ? v_load(sums + j * BF_COLS + v * V_LANES) : v_set(0);
-    for (size_t k = 0; k < p->n; k += 2) {
+    for (size_t k = 0; k < p->n; k += 2, block += N_V) {
+        if (packs)
+            bf_cols_pack(block, a, p, k);
         UNROLL
-        for (size_t j = 0; j < BF_X; j++) {
+        for (size_t j = 0; j < n_x; j++) {
             const vi pair = bf_pair_of_x(x[j], k);
             UNROLL
             for (size_t v = 0; v < N_V; v++)
-                acc[j][v] = bf_dot(acc[j][v], block[k / 2 * N_V + v], pair);
+                acc[j][v] = bf_dot(acc[j][v], block[v], pair);
         }
     }
     UNROLL
-    for (size_t j = 0; j < BF_X; j++)
+    for (size_t j = 0; j < n_x; j++)
         UNROLL
     for (size_t v = 0; v < N_V; v++)
         v_store(sums + j * BF_COLS + v * V_LANES, acc[j][v]);
 }
 
 /* The strips against the rows [x0, x0 + n_x) of x, while the next are asked for. */
-static void bf_strips_run(const struct linear_args *a, float *sums, const vi *block,
+static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
                           const struct bf_piece *p, const struct bf_piece *next, size_t x0,
                           size_t n_x)
 {
@@ -439,11 +448,18 @@ static void bf_strips_run(const struct linear_args *a, float *sums, const vi *bl
         ahead_ask(&ahead, n_lines, false);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);
-        bf_cols_tile(a, sums, block, p, x0 + i);
+        if (i == 0)
+            bf_cols_tile(a, sums, block, p, x0, BF_X, true);
+        else if (n > 4)
+            bf_cols_tile(a, sums, block, p, x0 + i, BF_X, false);
+        else if (n > 2)
+            bf_cols_tile(a, sums, block, p, x0 + i, 4, false);
+        else
+            bf_cols_tile(a, sums, block, p, x0 + i, 2, false);
         for (size_t j = 0; last && j < n; j++)
-            for (size_t d = 0; d < p->n_w; d += V_LANES)
-                bf_finish_some(a, x0 + i + j, p->r + d, v_load(sums + j * BF_COLS + d),
-                               at_most(p->n_w - d, V_LANES));
+            for (size_t d = 0; d < p->n_w; d += BF_LANES)
+                bf_finish_columns(a, x0 + i + j, p->r + d, sums + j * BF_COLS + d,
+                                  at_most(p->n_w - d, BF_LANES));
     }
 }
 
@@ -455,7 +471,6 @@ static void bf_cols_many(const struct linear_args *a)
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_COLS, BF_COLS_K);
         while (p.n_w) {
             const struct bf_piece next = bf_piece_after(a, &p, BF_COLS, BF_COLS_K);
-            bf_cols_pack(block, a, &p);
             bf_strips_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
             p = next;
         }
@@ -464,7 +479,7 @@ static void bf_cols_many(const struct linear_args *a)
 
 static void linear_cols_bf16(const struct linear_args *a)
 {
-    if (a->n_x <= BF_FEW)
+    if (a->n_x <= BF_COLS_FEW)
         bf_cols_few(a);
     else
         bf_cols_many(a);

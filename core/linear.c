@@ -25,6 +25,7 @@ void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
 
 bool linear_shares_parts(const struct worker *w, int n_out, int n_parts)
 {
+    assert(n_out % n_parts == 0);
     return w->n_workers == 1 ||
            (n_parts % w->n_workers == 0 && n_out % (GRAIN * w->n_workers) == 0);
 }
@@ -191,14 +192,15 @@ static bool shares_sums(const struct worker *w, const struct linear *l, const st
            x->n * (size_t)l->n_out <= x->room->n_sums;
 }
 
-/* All first and then all second sums are shared out; these wait in the room to be added, where the
- * next product does not touch them: a sync further on, it has the other half. */
+/* All first and then all second sums are shared out; these wait in the room to be added. The next
+ * product has the other half of it, being one sync further on, or waits at a sync of its own: so
+ * the half is taken behind product_of, which may sync. */
 static void apply_shared(struct worker *w, const struct linear *l, struct operand *x, float *y,
                          size_t y_stride, enum linear_store store)
 {
     const size_t n_out = (size_t)l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
-    float *const sums = x->room->sums + worker_phase(w) % 2 * x->room->n_sums;
     struct product p = product_of(w, l, x, y, y_stride, store);
+    float *const sums = x->room->sums + worker_phase(w) % 2 * x->room->n_sums;
     size_t begin, end;
     worker_share(w, 2 * n, GRAIN, &begin, &end);
     apply_range(&p, begin, end < n_out ? end : n_out);

@@ -54,8 +54,8 @@ void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
  * own results alone need not sync. */
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
-/* Whether n_parts equal parts of n_out outputs are shared as whole parts, to each worker as many.
- */
+/* Whether every worker's share of n_out outputs is the same number of whole parts, of which there
+ * are n_parts, all equal. */
 bool linear_shares_parts(const struct worker *w, int n_out, int n_parts);
 
 /* The same for x [n, n_in] in f32, all outputs computed by the caller alone. */

@@ -47,8 +47,8 @@ struct operand {
 bool operand_room_bytes(size_t n_rows, size_t n_k, int n_workers, size_t *bytes);
 struct operand_room operand_room(void *base, size_t n_rows, size_t n_k, int n_workers);
 
-/* Rows that all workers may read. What an earlier operand made in the room is lost; a sync lies
- * between its last product and this one's first. */
+/* Rows, the same values for every worker. What an earlier operand made in the room is lost; a sync
+ * lies between its last product and this one's first. */
 struct operand operand_rows(const float *x, size_t x_stride, size_t n, size_t n_k,
                             const struct operand_room *room);
 

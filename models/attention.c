@@ -94,7 +94,7 @@ static void each_head(const struct worker *w, const struct pass *p, int layer, i
     const size_t n = (size_t)p->n, n_each = (size_t)n_heads;
     const size_t n_turns = own_heads ? n : 1;
     size_t begin, end;
-    worker_share(w, n * n_each / n_turns, 1, &begin, &end);
+    worker_share(w, own_heads ? n_each : n * n_each, 1, &begin, &end);
     for (size_t turn = 0; turn < n_turns; turn++)
         for (size_t unit = turn * n_each + begin; unit < turn * n_each + end; unit++)
             step(w, p, layer, unit / n_each, unit % n_each);

@@ -106,7 +106,8 @@ static inline void pass_show(const struct worker *w, const struct pass *p, int l
         moments_add(w, p->moments, layer, input, x, n);
 }
 
-/* norm(x) of n rows, for all workers to read: in p->normed, or of few rows in each worker's own. */
+/* norm(x) of n rows. Few are made in each worker's own place, without a sync: x stays as it is
+ * until the next one. */
 const float *pass_norm(struct worker *w, const struct pass *p, const struct norm *norm,
                        const float *x, size_t n);
 

@@ -7,7 +7,7 @@
 
 enum {
     FEW_ROWS = 4, /* made by everybody */
-    SUM_ROWS = 8, /* have room for sums; one takes less than two rows of bf16 */
+    SUM_ROWS = 8, /* have room for sums, twice; one takes less than two rows of bf16 */
     LINE = 64     /* bytes of a cache line */
 };
 
@@ -30,7 +30,7 @@ bool operand_room_bytes(size_t n_rows, size_t n_k, int n_workers, size_t *bytes)
 {
     size_t row, n;
     return room_row_bytes(n_k, &row) && room_forms(n_rows, n_workers, &n) &&
-           checked_add(n, 4 * SUM_ROWS, &n) && checked_mul(n, row, bytes);
+           checked_add(n, 2 * 2 * SUM_ROWS, &n) && checked_mul(n, row, bytes);
 }
 
 struct operand_room operand_room(void *base, size_t n_rows, size_t n_k, int n_workers)

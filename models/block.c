@@ -24,11 +24,13 @@ static void add_normed(struct worker *w, const struct pass *p, const struct norm
     worker_sync(w);
 }
 
+/* What a half reads: norm(x). */
 static const float *normed(struct worker *w, const struct pass *p, const struct norm *norm)
 {
     return pass_norm(w, p, norm, p->x, (size_t)p->n);
 }
 
+/* x = norm(x). */
 static void normalise(struct worker *w, const struct pass *p, const struct norm *norm)
 {
     norm_rows(w, norm, p->x, (size_t)p->n, p->x);

@@ -171,7 +171,7 @@ static void expect_same(const float *found, const float *expected, size_t n, con
 }
 
 struct rows {
-    float *x, *y0, *first, *y; /* three times n_y each but for x, in the order y, before */
+    float *x, *y0, *first, *y; /* of the last three n_y values each for W, 2 W and 4 W */
     size_t n_y;
 };
 

@@ -20,7 +20,7 @@
 enum {
     BF_LANES = 32, /* bf16 in a vector */
     BF_FEW = 8,
-    BF_COLS_FEW = 16, /* long pieces pay for longer here: a strip's rows are far apart */
+    BF_COLS_FEW = 12, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
     BF_K = 896,
@@ -28,7 +28,9 @@ enum {
     BF_STREAMS = 4,
     BF_SUMS = 4096,
     BF_COLS = 64,
+    BF_COLS_V = BF_COLS / V_LANES,
     BF_COLS_K = 256,
+    BF_TURN_K = 16,
 };
 
 INLINE vf bf_dot(vf acc, vi a, vi b)
@@ -91,13 +93,6 @@ INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
     return (const uint16_t *)a->x + i * a->x_stride;
 }
 
-/* n values of each of n_rows rows of weights. */
-INLINE struct ahead bf_ahead(const struct linear_args *a, const uint16_t *w, size_t n,
-                             size_t n_rows)
-{
-    return (struct ahead){(const char *)w, 2 * a->w_stride, 2 * n, n_rows, 0};
-}
-
 /* n outputs of n_x rows from i on will be written soon: another worker's cache may have them. */
 INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t n_x, size_t r, size_t n)
 {
@@ -126,6 +121,13 @@ INLINE struct bf_piece bf_piece_after(const struct linear_args *a, const struct 
     const size_t k = p->k + p->n;
     return k < a->n_k ? bf_piece_at(a, p->r, k, most_w, most_k)
                       : bf_piece_at(a, p->r + most_w, 0, most_w, most_k);
+}
+
+/* How many of n rows of x the next tile takes; it may compute more. After 6 of 7 or 8, the rest
+ * would wait for its own sums. */
+INLINE size_t bf_tile_rows(size_t n)
+{
+    return at_most(n, n == 7 || n == 8 ? 4 : BF_X);
 }
 
 /* ---- rows ---- */
@@ -235,9 +237,10 @@ INLINE void bf_pack(uint16_t *block, const struct linear_args *a, const struct b
                p->n * sizeof *block);
 }
 
-/* sums[j] (+)= rows i + j of x, n_x of them, times a block of weights. */
+/* sums[j] (+)= rows i + j of x, n_x of them times a block of weights, a turn for each 4 of its
+ * rows. */
 INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *block,
-                         const struct bf_piece *p, size_t i, size_t n_x)
+                         const struct bf_piece *p, size_t i, size_t n_x, struct ahead *next)
 {
     const uint16_t *x[BF_X], *ahead[BF_X];
     vf q[BF_W / 4][BF_X];
@@ -247,6 +250,7 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *
     }
     for (size_t g = 0; g < BF_W / 4; g++) {
         const uint16_t *w[4];
+        ahead_turn(next);
         for (size_t r = 0; r < 4; r++)
             w[r] = block + (4 * g + r) * BF_K;
         bf_tile(q[g], x, w, p->n, n_x, ahead + 2 * g % BF_X, 2);
@@ -264,20 +268,19 @@ static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *
                          size_t n_x)
 {
     const bool last = p->k + p->n == a->n_k;
-    const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
-    const size_t n_lines = next->n_w * ((next->n + BF_LANES - 1) / BF_LANES) / n_tiles + 1;
-    struct ahead ahead = bf_ahead(a, bf_w(a, next->r, next->k), next->n, next->n_w);
-    for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X) {
-        const size_t n = at_most(n_x - i, BF_X);
-        ahead_ask(&ahead, n_lines, false);
+    const size_t n_turns = (n_x + BF_X - 1) / BF_X * (BF_W / 4);
+    struct ahead ahead =
+        ahead_in_turns(bf_w(a, next->r, next->k), 2 * a->w_stride, 2 * next->n, next->n_w, n_turns);
+    for (size_t i = 0, n; i < n_x; i += n, sums += n) {
+        n = bf_tile_rows(n_x - i);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         if (n > 4)
-            bf_many_tile(a, sums, block, p, x0 + i, BF_X);
+            bf_many_tile(a, sums, block, p, x0 + i, BF_X, &ahead);
         else if (n > 2)
-            bf_many_tile(a, sums, block, p, x0 + i, 4);
+            bf_many_tile(a, sums, block, p, x0 + i, 4, &ahead);
         else
-            bf_many_tile(a, sums, block, p, x0 + i, 2);
+            bf_many_tile(a, sums, block, p, x0 + i, 2, &ahead);
         for (size_t j = 0; last && j < n; j++)
             bf_finish_some(a, x0 + i + j, p->r, sums[j], p->n_w);
     }
@@ -351,7 +354,7 @@ INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, si
 {
     for (size_t c = 0; c < n; c += BF_LANES) {
         vi low[STRIP_K / 2], high[STRIP_K / 2];
-        ahead_ask(ahead, n_k, true);
+        ahead_ask(ahead, n_k);
         UNROLL
         for (size_t j = 0; j < n_k; j += 2)
             bf_columns(&low[j / 2], &high[j / 2], a, k + j, c0 + c, n - c);
@@ -402,35 +405,46 @@ INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf
     }
 }
 
-/* sums [n_x, BF_COLS] (+)= rows of x from i on times a block, which `packs` makes meanwhile. */
-INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
-                         const struct bf_piece *p, size_t i, size_t n_x, bool packs)
+/* acc += values [k, end) of n_x rows of x times their part of a block, which `packs` makes. */
+INLINE void bf_cols_turn(const struct linear_args *a, vf (*acc)[BF_COLS_V], vi *block,
+                         const struct bf_piece *p, const uint16_t *const *x, size_t n_x, size_t k,
+                         size_t end, bool packs)
 {
-    enum { N_V = BF_COLS / V_LANES };
-    const uint16_t *x[BF_X];
-    vf acc[BF_X][N_V];
-    for (size_t j = 0; j < n_x; j++)
-        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
-    UNROLL
-    for (size_t j = 0; j < n_x; j++)
-        UNROLL
-    for (size_t v = 0; v < N_V; v++)
-        acc[j][v] = p->k ? v_load(sums + j * BF_COLS + v * V_LANES) : v_set(0);
-    for (size_t k = 0; k < p->n; k += 2, block += N_V) {
+    for (block += k / 2 * BF_COLS_V; k < end; k += 2, block += BF_COLS_V) {
         if (packs)
             bf_cols_pack(block, a, p, k);
         UNROLL
         for (size_t j = 0; j < n_x; j++) {
             const vi pair = bf_pair_of_x(x[j], k);
             UNROLL
-            for (size_t v = 0; v < N_V; v++)
+            for (size_t v = 0; v < BF_COLS_V; v++)
                 acc[j][v] = bf_dot(acc[j][v], block[v], pair);
         }
+    }
+}
+
+/* sums [n_x, BF_COLS] (+)= rows of x from i on times a block; a turn for each BF_TURN_K values. */
+INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
+                         const struct bf_piece *p, size_t i, size_t n_x, bool packs,
+                         struct ahead *next)
+{
+    const uint16_t *x[BF_X];
+    vf acc[BF_X][BF_COLS_V];
+    for (size_t j = 0; j < n_x; j++)
+        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
+    UNROLL
+    for (size_t j = 0; j < n_x; j++)
+        UNROLL
+    for (size_t v = 0; v < BF_COLS_V; v++)
+        acc[j][v] = p->k ? v_load(sums + j * BF_COLS + v * V_LANES) : v_set(0);
+    for (size_t k = 0; k < p->n; k += BF_TURN_K) {
+        ahead_turn(next);
+        bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_TURN_K), packs);
     }
     UNROLL
     for (size_t j = 0; j < n_x; j++)
         UNROLL
-    for (size_t v = 0; v < N_V; v++)
+    for (size_t v = 0; v < BF_COLS_V; v++)
         v_store(sums + j * BF_COLS + v * V_LANES, acc[j][v]);
 }
 
@@ -440,22 +454,21 @@ static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
                           size_t n_x)
 {
     const bool last = p->k + p->n == a->n_k;
-    const size_t n_tiles = (n_x + BF_X - 1) / BF_X;
-    const size_t n_lines = next->n_w ? next->n * (BF_COLS / BF_LANES) / n_tiles + 1 : 0;
-    struct ahead ahead = bf_ahead(a, bf_w(a, next->k, next->r), next->n_w, next->n);
-    for (size_t i = 0; i < n_x; i += BF_X, sums += BF_X * BF_COLS) {
-        const size_t n = at_most(n_x - i, BF_X);
-        ahead_ask(&ahead, n_lines, false);
+    const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_TURN_K - 1) / BF_TURN_K);
+    struct ahead ahead =
+        ahead_in_turns(bf_w(a, next->k, next->r), 2 * a->w_stride, 2 * next->n_w, next->n, n_turns);
+    for (size_t i = 0, n; i < n_x; i += n, sums += n * BF_COLS) {
+        n = bf_tile_rows(n_x - i);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         if (i == 0)
-            bf_cols_tile(a, sums, block, p, x0, BF_X, true);
+            bf_cols_tile(a, sums, block, p, x0, BF_X, true, &ahead);
         else if (n > 4)
-            bf_cols_tile(a, sums, block, p, x0 + i, BF_X, false);
+            bf_cols_tile(a, sums, block, p, x0 + i, BF_X, false, &ahead);
         else if (n > 2)
-            bf_cols_tile(a, sums, block, p, x0 + i, 4, false);
+            bf_cols_tile(a, sums, block, p, x0 + i, 4, false, &ahead);
         else
-            bf_cols_tile(a, sums, block, p, x0 + i, 2, false);
+            bf_cols_tile(a, sums, block, p, x0 + i, 2, false, &ahead);
         for (size_t j = 0; last && j < n; j++)
             for (size_t d = 0; d < p->n_w; d += BF_LANES)
                 bf_finish_columns(a, x0 + i + j, p->r + d, sums + j * BF_COLS + d,
@@ -466,7 +479,7 @@ static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
 static void bf_cols_many(const struct linear_args *a)
 {
     float sums[(BF_X_MAX + BF_X) * BF_COLS] __attribute__((aligned(64)));
-    vi block[BF_COLS_K / 2 * BF_COLS / V_LANES];
+    vi block[BF_COLS_K / 2 * BF_COLS_V];
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_COLS, BF_COLS_K);
         while (p.n_w) {
@@ -479,7 +492,7 @@ static void bf_cols_many(const struct linear_args *a)
 
 static void linear_cols_bf16(const struct linear_args *a)
 {
-    if (a->n_x <= BF_COLS_FEW)
+    if (a->n_k == 0 || a->n_x <= BF_COLS_FEW)
         bf_cols_few(a);
     else
         bf_cols_many(a);

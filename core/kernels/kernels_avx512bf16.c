@@ -101,6 +101,14 @@ INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t n_x, size_t r
             __builtin_prefetch(&a->y[j * a->y_stride + r + d], 1);
 }
 
+/* How long pieces of k are, but for the last: about equal, or there would be no time to fetch what
+ * comes after a short one. */
+INLINE size_t bf_piece_k(size_t n_k, size_t most)
+{
+    const size_t n_lanes = (n_k + most - 1) / most * BF_LANES;
+    return n_lanes ? (n_k + n_lanes - 1) / n_lanes * BF_LANES : most;
+}
+
 /* What many rows of x meet at once: values [k, k + n) of the outputs [r, r + n_w). */
 struct bf_piece {
     size_t r, n_w, k, n;
@@ -131,13 +139,6 @@ INLINE size_t bf_tile_rows(size_t n)
 }
 
 /* ---- rows ---- */
-
-/* How long pieces of k are, but for the last: about equal, at most BF_K. */
-INLINE size_t bf_piece_k(size_t n_k)
-{
-    const size_t n_lanes = (n_k + BF_K - 1) / BF_K * BF_LANES;
-    return n_lanes ? (n_k + n_lanes - 1) / n_lanes * BF_LANES : BF_K;
-}
 
 /* q[i] = the sums within quarters of n values of n_x rows of x times 4 rows of weights. The same
  * values of n_ahead rows that come later are asked for. */
@@ -209,7 +210,7 @@ INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, s
 /* Few rows of x: the weights are the cost, read in 4 streams as in rows_few of kernels.inc. */
 static void bf_rows_few(const struct linear_args *a)
 {
-    const size_t n_rows = (a->n_w + BF_STREAMS - 1) / BF_STREAMS, piece = bf_piece_k(a->n_k);
+    const size_t n_rows = (a->n_w + BF_STREAMS - 1) / BF_STREAMS, piece = bf_piece_k(a->n_k, BF_K);
     for (size_t row = 0; row < n_rows; row++) {
         const uint16_t *w[BF_STREAMS];
         size_t i = 0;
@@ -291,7 +292,7 @@ static void bf_rows_many(const struct linear_args *a)
 {
     vf sums[BF_X_MAX + BF_X];
     uint16_t block[BF_W * BF_K] __attribute__((aligned(64)));
-    const size_t most_k = bf_piece_k(a->n_k);
+    const size_t most_k = bf_piece_k(a->n_k, BF_K);
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_W, most_k);
         while (p.n_w) {
@@ -480,10 +481,11 @@ static void bf_cols_many(const struct linear_args *a)
 {
     float sums[(BF_X_MAX + BF_X) * BF_COLS] __attribute__((aligned(64)));
     vi block[BF_COLS_K / 2 * BF_COLS_V];
+    const size_t most_k = bf_piece_k(a->n_k, BF_COLS_K);
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
-        struct bf_piece p = bf_piece_at(a, 0, 0, BF_COLS, BF_COLS_K);
+        struct bf_piece p = bf_piece_at(a, 0, 0, BF_COLS, most_k);
         while (p.n_w) {
-            const struct bf_piece next = bf_piece_after(a, &p, BF_COLS, BF_COLS_K);
+            const struct bf_piece next = bf_piece_after(a, &p, BF_COLS, most_k);
             bf_strips_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
             p = next;
         }

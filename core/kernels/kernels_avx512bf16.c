@@ -455,11 +455,11 @@ static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
                           size_t n_x)
 {
     const bool last = p->k + p->n == a->n_k;
-    const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_TURN_K - 1) / BF_TURN_K);
+    const size_t n_turns = (n_x + BF_X - 1) / BF_X * (p->n / BF_TURN_K + 1);
     struct ahead ahead =
         ahead_in_turns(bf_w(a, next->k, next->r), 2 * a->w_stride, 2 * next->n_w, next->n, n_turns);
     for (size_t i = 0, n; i < n_x; i += n, sums += n * BF_COLS) {
-        n = bf_tile_rows(n_x - i);
+        n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         if (i == 0)
@@ -494,7 +494,7 @@ static void bf_cols_many(const struct linear_args *a)
 
 static void linear_cols_bf16(const struct linear_args *a)
 {
-    if (a->n_k == 0 || a->n_x <= BF_COLS_FEW)
+    if (a->n_x <= BF_COLS_FEW)
         bf_cols_few(a);
     else
         bf_cols_many(a);

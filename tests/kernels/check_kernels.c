@@ -297,7 +297,7 @@ static struct linear_args linear_random_shape(bool cols)
     }
     if (random_below(16) == 0) /* more rows of x than a kernel takes at a time */
         a = (struct linear_args){
-            .n_x = 500 + random_below(60), .n_w = random_below(20), .n_k = 1 + random_below(36)};
+            .n_x = 504 + random_below(24), .n_w = random_below(20), .n_k = 1 + random_below(36)};
     if (a.n_x >= 500 && random_below(2)) /* and more of k */
         a.n_k = 860 + random_below(46);
     a.x_stride = a.n_k + random_below(4);
@@ -1523,8 +1523,14 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1 && strcmp(argv[1], "--bench") == 0)
         return bench_all();
-    if (argc > 1)
-        seed = strtoul(argv[1], NULL, 0);
+    if (argc > 1) {
+        char *end;
+        seed = strtoul(argv[1], &end, 0);
+        if (*end) {
+            fprintf(stderr, "check_kernels: a seed is a number, not %s\n", argv[1]);
+            return 2;
+        }
+    }
     scalar = kernels_for("scalar");
     return check_all();
 }

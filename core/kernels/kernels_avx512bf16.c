@@ -459,6 +459,7 @@ static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
     struct ahead ahead =
         ahead_in_turns(bf_w(a, next->k, next->r), 2 * a->w_stride, 2 * next->n_w, next->n, n_turns);
     for (size_t i = 0, n; i < n_x; i += n, sums += n * BF_COLS) {
+        /* the first tile packs and adds to the sums of BF_X rows, so that many are its own */
         n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
         if (last)
             bf_ask_y(a, x0 + i, n, p->r, p->n_w);

@@ -104,9 +104,8 @@ struct job {
     bool with_room;
     int n_threads;
     struct operand_room room;
-    float *
-        before; /* NULL, or [2, n, n_out]: products of 2 and 4 times W, no sync between the three */
-    int cut;    /* 0, or linear_apply_part does the outputs before and behind it */
+    float *before; /* NULL, or [2, n, n_out]: products of 2 W and 4 W, no sync between the three */
+    int cut;       /* 0, or linear_apply_part does the outputs before and behind it */
 };
 
 static void task(struct worker *w, void *context)

@@ -173,9 +173,13 @@ static struct linear_i8_args i8_random(int type, float *y0)
     a.x_group = (size_t)32 << random_below(3);
     a.n_k = random_below(2) ? a.x_group * (1 + random_below(12)) : 1 + random_size(1500);
     if (!large && random_below(16) == 0) { /* more groups than a kernel takes at once */
-        a.n_x = 1 + random_below(6);
+        a.n_x = 1 + random_below(8);
         a.n_w = random_below(40);
-        a.n_k = random_below(2) ? a.x_group * (1 + random_below(180)) : 1 + random_below(23000);
+        a.n_k = random_below(2) ? a.x_group * (1 + random_below(300)) : 1 + random_below(38000);
+    } else if (!large && random_below(16) == 0) { /* more rows of weights */
+        a.n_x = 1 + random_below(8);
+        a.n_w = 500 + random_below(5000 / a.n_x);
+        a.n_k = 1 + random_below(200);
     }
     const bool whole = a.n_k % a.x_group != 0 || random_below(3) == 0;
     a.w_group = whole                                                  ? a.n_k
@@ -274,7 +278,7 @@ static void i8_expect_formula(const struct linear_i8_args *a, int type, const fl
 
 static void check_linear_i8(const struct slot *slot, const struct kernels *k)
 {
-    enum { MAX_W = 564, MAX_Y = 300 * MAX_W };
+    enum { MAX_W = 5500, MAX_Y = 560 * 264 };
     static float y0[MAX_Y], bias[MAX_W], expected[MAX_Y];
     linear_i8_fn *f, *truth;
     slot_get(slot, k, &f);

@@ -138,6 +138,13 @@ static inline vf v_fma(vf a, vf b, vf c)
     return _mm256_fmadd_ps(a, b, c);
 }
 
+typedef __m128 vf4;
+
+static inline vf4 v_fma4(vf4 a, vf4 b, vf4 c)
+{
+    return _mm_fmadd_ps(a, b, c);
+}
+
 static inline vf v_min(vf a, vf b)
 {
     return _mm256_min_ps(a, b);

@@ -155,6 +155,13 @@ static inline vf v_fma(vf a, vf b, vf c)
     return vfmaq_f32(c, a, b);
 }
 
+typedef vf vf4;
+
+static inline vf4 v_fma4(vf4 a, vf4 b, vf4 c)
+{
+    return v_fma(a, b, c);
+}
+
 /* Not vminq and vmaxq, whose result is NaN where either operand is. */
 static inline vf v_min(vf a, vf b)
 {

@@ -46,6 +46,25 @@ static void begin(struct buffer *t, const char *key)
     }
 }
 
+/* Members are passed one by one, as a key or the end of one may look like what is searched for. */
+bool json_out_has(const char *members, size_t n, const char *key)
+{
+    const char *at = members, *const end = members + n;
+    struct buffer quoted = {0};
+    bool has = false;
+    json_out_quoted(&quoted, key, strlen(key));
+    buffer_add(&quoted, ":", 1);
+    while (!quoted.failed && !has && at < end) {
+        has = (size_t)(end - at) >= quoted.n && memcmp(at, quoted.data, quoted.n) == 0;
+        for (at++; *at != '"'; at++)
+            at += *at == '\\';
+        at = memchr(at, ',', (size_t)(end - at));
+        at = at != NULL ? at + 1 : end;
+    }
+    buffer_free(&quoted);
+    return has;
+}
+
 void json_out_open(struct buffer *t, const char *key, char bracket)
 {
     begin(t, key);

@@ -21,6 +21,9 @@ void json_out_raw(struct buffer *t, const char *key, const char *json, size_t n)
 /* text[0..n) in quotation marks and nothing else: what JSON and a table for people both print. */
 void json_out_quoted(struct buffer *t, const char *text, size_t n);
 
+/* Whether members[0..n), "name":value,... as json_out_number writes them, has one of that name. */
+bool json_out_has(const char *members, size_t n, const char *key);
+
 /* The shortest decimal that reads back as the same double. */
 void json_out_number(struct buffer *t, const char *key, double value);
 

@@ -49,17 +49,6 @@ void reply_chances_free(struct reply_chances *c)
     free(c);
 }
 
-/* Whether object[0..n) has the member already. */
-static bool is_told(const char *object, size_t n, const char *key)
-{
-    struct buffer quoted = {0};
-    json_out_quoted(&quoted, key, strlen(key));
-    buffer_add(&quoted, ":", 1);
-    const bool told = !quoted.failed && memmem(object, n, quoted.data, quoted.n) != NULL;
-    buffer_free(&quoted);
-    return told;
-}
-
 /* {"token": logprob, ...}, the likeliest first; of two tokens that look the same, that one. */
 static void write_likeliest(struct reply_chances *c)
 {
@@ -73,7 +62,7 @@ static void write_likeliest(struct reply_chances *c)
         const struct bytes text = decoder_next(c->decoder, c->entries[i].id);
         key.n = 0;
         buffer_add(&key, (const char *)text.data, text.size);
-        if (!key.failed && !is_told(out->data + begin, out->n - begin, key.data))
+        if (!key.failed && !json_out_has(out->data + begin, out->n - begin, key.data))
             json_out_number(out, key.data, c->entries[i].logprob);
     }
     out->failed = out->failed || key.failed;

@@ -49,6 +49,24 @@ static void structure(void **state)
                        "\"seed\":18446744073709551615,\"none\":null}");
 }
 
+/* A key is found where it is one, not where another one ends like it or a value stands between. */
+static void members_are_found(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"\"The", "a,", ":-1,b", "{\"x\\", ""};
+    static const char *const others[] = {"The", "a", ":-1,", "x\\", "b", ",", "\\"};
+    struct buffer t = {0};
+    json_out_open(&t, NULL, '{');
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        assert_false(json_out_has(t.data + 1, t.n - 1, keys[i]));
+        json_out_number(&t, keys[i], i > 0 ? -1 : -INFINITY);
+        assert_true(json_out_has(t.data + 1, t.n - 1, keys[i]));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        assert_false(json_out_has(t.data + 1, t.n - 1, others[i]));
+    buffer_free(&t);
+}
+
 static void text_is_escaped(void **state)
 {
     (void)state;
@@ -157,9 +175,9 @@ static void numbers_are_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(structure),           cmocka_unit_test(text_is_escaped),
-        cmocka_unit_test(any_bytes_make_json), cmocka_unit_test(numbers_read_back),
-        cmocka_unit_test(numbers_are_short),
+        cmocka_unit_test(structure),         cmocka_unit_test(members_are_found),
+        cmocka_unit_test(text_is_escaped),   cmocka_unit_test(any_bytes_make_json),
+        cmocka_unit_test(numbers_read_back), cmocka_unit_test(numbers_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,13 +292,24 @@ void config_windows(struct config *c, struct model_spec *spec, int window, int f
     }
 }
 
+/* The period of "LLLG": local layers, and a global one behind them. */
+static int read_pattern(struct config *c, const char *text)
+{
+    const size_t n_local = strspn(text, "L");
+    if (n_local > 0 && n_local < CONFIG_MAX_LAYERS && strcmp(text + n_local, "G") == 0)
+        return (int)n_local + 1;
+    config_fail(
+        c, "\"sliding_window_pattern\" must be a number or one like \"LLLG\", not \"%.40s\"", text);
+    return 1;
+}
+
 void config_window_pattern(struct config *c, struct model_spec *spec, int window, int pattern)
 {
     const bool given = json_get(c->root, "sliding_window") != NULL; /* null says "none" */
     const struct json *const p = config_any(c, "sliding_window_pattern");
     window = config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, given ? 0 : window);
-    if (json_type(p) == JSON_STRING) /* "LLLG": local and global layers */
-        pattern = (int)strlen(json_text(p, ""));
+    if (json_type(p) == JSON_STRING)
+        pattern = read_pattern(c, json_text(p, ""));
     else
         pattern = config_size_or(c, "sliding_window_pattern", CONFIG_MAX_LAYERS, pattern);
     config_windows(c, spec, window, 0);

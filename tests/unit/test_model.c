@@ -234,6 +234,23 @@ static void test_config_values(void **state)
     }
 }
 
+/* A pattern is local layers and a global one behind them, of which only the length is taken. */
+static void test_window_pattern(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"", "G", "LLL", "LGLG", "GL", "llg"};
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+        char more[128];
+        snprintf(more, sizeof more,
+                 "\"model_type\": \"exaone4\", \"sliding_window_pattern\": \"%s\"", refused[i]);
+        write_config_with("\"model_type\": \"llama\"", more);
+        check_refused("one like \"LLLG\"", "");
+    }
+    write_config_with("\"model_type\": \"llama\"",
+                      "\"model_type\": \"exaone4\", \"sliding_window_pattern\": \"LLLG\"");
+    check_refused("norm.weight", ""); /* the tensors are llama's */
+}
+
 static void test_config_extras(void **state)
 {
     (void)state;
@@ -419,6 +436,7 @@ int main(void)
         IN_DIR(test_config_syntax),
         IN_DIR(test_family),
         IN_DIR(test_config_values),
+        IN_DIR(test_window_pattern),
         IN_DIR(test_config_extras),
         IN_DIR(test_tensors),
         IN_DIR(test_ignored_tensors),

@@ -245,7 +245,7 @@ static void cut_gate(struct cutter *c, const struct model_spec *spec,
 {
     enum { GATE_COLUMNS = 4 * PASS_GATE_GRAIN };
     const size_t n = (size_t)params->n_batch, n_threads = (size_t)params->n_threads;
-    const size_t all = round_up((size_t)spec->intermediate_size, n_threads) / n_threads;
+    const size_t all = ((size_t)spec->intermediate_size + n_threads - 1) / n_threads;
     const size_t share = round_up(all, PASS_GATE_GRAIN);
     const size_t columns = share < GATE_COLUMNS ? share : GATE_COLUMNS;
     p->n_gate = n * columns > share ? n * columns : share;

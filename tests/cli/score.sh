@@ -33,6 +33,13 @@ tr '{' '\n' <"$tmp/out" | sed -n '3,202p' | sed 's/}\].*/},/' >"$tmp/short"
 if [ "$(wc -l <"$tmp/long")" -ne 200 ]; then fail "200 tokens to compare" "$(wc -l <"$tmp/long")"; fi
 same "chunks" "$tmp/short" "$tmp/long"
 
+# More threads than the feed-forward has columns, 40.
+exaone=$root/tests/golden/exaone4
+as="timeout 60" succeeds "few columns" score -t 1 --json -m "$exaone" --ids "1 2 3"
+cp "$tmp/out" "$tmp/expected"
+as="timeout 60" succeeds "more threads than columns" score -t 72 --json -m "$exaone" --ids "1 2 3"
+same "more threads than columns score the same" "$tmp/expected" "$tmp/out"
+
 # ---- --logits ------------------------------------------------------------------------------------------------------
 
 succeeds "--logits" score --precision f32 --logits "$tmp/logits" "$once"

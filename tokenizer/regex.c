@@ -22,7 +22,13 @@
 #include <stdlib.h>
 
 /* Steps of one match; pcre2's default is 10,000,000, a tenth of a second or so. Heap in KiB. */
-enum { MATCH_LIMIT = 10000000, HEAP_LIMIT = 65536, JIT_STACK_MAX = 8 << 20, MAX_GROUPS = 250 };
+enum {
+    MATCH_LIMIT = 10000000,
+    HEAP_LIMIT = 65536,
+    JIT_STACK_MAX = 8 << 20,
+    MAX_GROUPS = 250,
+    MAX_CLASSES = 16
+};
 
 struct regex {
     pcre2_code *code;
@@ -47,6 +53,7 @@ struct translation {
     size_t atom;              /* where the last thing that a quantifier can follow begins */
     size_t group[MAX_GROUPS]; /* where open groups begin */
     size_t n_groups;
+    size_t n_classes; /* open ones, each within the one before */
     bool no_memory;
     bool looks_behind;   /* beyond what pcre2 counts */
     const char *refused; /* why */
@@ -159,9 +166,15 @@ static void translate_class(struct translation *t);
 static void translate_intersection(struct translation *t, size_t start, bool negated)
 {
     t->in += 2;
+    if (t->n_classes == MAX_CLASSES) {
+        t->refused = "classes nested too deep";
+        return;
+    }
     if (*t->in == '[' && !negated) {
         put_text(t, "](?<=");
+        t->n_classes++;
         translate_class(t);
+        t->n_classes--;
         put_text(t, "))");
         put_before(t, start, "(?:");
         if (*t->in == ']') {
@@ -169,7 +182,9 @@ static void translate_intersection(struct translation *t, size_t start, bool neg
             return;
         }
     }
-    t->refused = "an intersection of classes other than [..&&[..]]";
+    if (!t->refused) {
+        t->refused = "an intersection of classes other than [..&&[..]]";
+    }
 }
 
 /* At an opening bracket. */

@@ -669,6 +669,7 @@ static void bad_models(void **state)
 static void bad_components(void **state)
 {
     (void)state;
+#define FOUR(s) s s s s
     static const struct {
         struct kit_parts parts;
         const char *why;
@@ -685,6 +686,10 @@ static void bad_components(void **state)
         {{.pre_tokenizer = "{\"type\":\"Chop\"}"}, "pre_tokenizer \"Chop\""},
         {{.pre_tokenizer = SPLIT(DASH, "Sideways", "false")}, "Sideways"},
         {{.pre_tokenizer = SPLIT("{\"Regex\":\"[a[b]]\"}", "Isolated", "false")}, "class within"},
+        {{.pre_tokenizer =
+              SPLIT("{\"Regex\":\"" FOUR(FOUR("[a&&")) "[a&&[a]]" FOUR(FOUR("]")) "\"}", "Isolated",
+                    "false")},
+         "classes nested too deep"},
         {{.pre_tokenizer = "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}"}, "one character"},
         {{.pre_tokenizer =
               "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"x\"}"},

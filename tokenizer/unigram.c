@@ -262,6 +262,14 @@ bool unigram_add(struct tokenizer *t, struct bytes spelling, double score, struc
     return true;
 }
 
+static bool add_checked(struct tokenizer *t, struct bytes spelling, double score, struct err *e)
+{
+    if (utf8_valid_prefix((const char *)spelling.data, spelling.size) < spelling.size) {
+        return err_set(e, ERR_LOAD, "piece %d is not UTF-8", t->vocab.n_ids);
+    }
+    return unigram_add(t, spelling, score, e);
+}
+
 /* [["spelling", score], ...] */
 static bool load_pieces(struct tokenizer *t, struct bytes text, struct err *e)
 {
@@ -279,7 +287,7 @@ static bool load_pieces(struct tokenizer *t, struct bytes text, struct err *e)
                json_scan_element(&s) && json_scan_number(&s, &score) && !json_scan_element(&s) &&
                !s.failed;
         struct bytes kept = {(const unsigned char *)spelling.data, spelling.n};
-        good = good ? unigram_add(t, kept, score, e)
+        good = good ? add_checked(t, kept, score, e)
                     : err_set(e, ERR_LOAD, "\"vocab\" must be [[piece, score], ...]: see entry %d",
                               t->vocab.n_ids);
     }

@@ -658,6 +658,8 @@ static void bad_models(void **state)
         {"{\"type\":\"BPE\",\"vocab\":{},\"merges\":[],\"dropout\":0.1}", "dropout"},
         {"{\"type\":\"Unigram\",\"unk_id\":3,\"vocab\":[[\"a\",0]]}", "unk_id"},
         {"{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\"]]}", "entry 0"},
+        {"{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"a\",0],[\"\xE4\",0]]}",
+         "not UTF-8 at byte"},
         {"{\"type\":\"WordPiece\",\"unk_token\":\"x\",\"vocab\":{\"a\":0}}", "unk_token"},
         {"{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a", "JSON"},
     };

@@ -419,7 +419,7 @@ static void check_whole(struct batch_line *line, enum batch_task task)
         err_set(&line->error, ERR_USAGE, "there is no \"prompt\"");
     else if (task == BATCH_SCORE && !line->has_completion)
         err_set(&line->error, ERR_USAGE, "there is no \"completion\"");
-    else if (line->completion.n > 0 && line->prompt_ids.n > 0)
+    else if (line->has_completion && line->prompt_ids.n > 0)
         err_set(&line->error, ERR_USAGE, "\"prompt\" must be a string where there is a completion");
 }
 

@@ -51,10 +51,11 @@ for k in 1 2; do run score --jsonl --shard $k/2 "$tmp/many" -o "$tmp/parts.jsonl
 succeeds "--merge" score --jsonl --merge "$tmp/many" -o "$tmp/parts.jsonl"
 same "parts are the same" "$tmp/expected" "$tmp/parts.jsonl"
 
-printf '{"prompt":"x"}\n{"prompt":"x","completion":"y","top_k":1}\n{"prompt":"A","completion":" b"}\n' >"$tmp/bad"
+printf '{"prompt":"x"}\n{"prompt":"x","completion":"y","top_k":1}\n{"prompt":"A","completion":" b"}\n{"prompt":[1,2],"completion":""}\n' >"$tmp/bad"
 run score --jsonl --ordered "$tmp/bad"
 has "no completion" '^{"custom_id":1,"line":1,"error":"there is no \\"completion\\""}$'
 has "a key of batch" '^{"custom_id":2,"line":2,"error":"unknown key \\"top_k\\""}$'
+has "a prompt of ids" '^{"custom_id":4,"line":4,"error":"\\"prompt\\" must be a string where there is a completion"}$'
 has "the others are scored" '^{"custom_id":3,"logprob":-'
 refuses "-o without --jsonl" 2 "--output needs --jsonl" score -o "$tmp/x" hi
 refuses "--jsonl with --ids" 2 "--jsonl takes lines" score --jsonl --ids "1 2"

@@ -199,9 +199,10 @@ bool bench_measure(const struct bench *b, const struct bench_test *test, struct 
         err_no_memory(e);
     ok = ok && measure(b, test, c, &t, e);
     if (ok) {
+        const double seconds = median(t.seconds, n); /* sorts, and what follows counts on it */
         *result = (struct bench_result){
             .test = *test,
-            .rate = test->n / median(t.seconds, n),
+            .rate = test->n / seconds,
             .least = test->n / t.seconds[n - 1],
             .most = test->n / t.seconds[0],
             .fraction = median(t.fractions, n),

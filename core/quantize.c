@@ -80,8 +80,9 @@ static struct room share_out(const struct quantize_source *from, float *scratch)
 
 size_t quantize_scratch(const struct quantize_source *from)
 {
-    return from->n_in * (from->transposed ? STRIP + 2 : 3) +
-           (from->factors ? quantize_factor_scratch() : 0);
+    const size_t n = from->n_in * (from->transposed ? STRIP + 2 : 3) +
+                     (from->factors ? quantize_factor_scratch() : 0);
+    return round_up(n, 16);
 }
 
 /* ---- rows ---- */

@@ -69,7 +69,8 @@ size_t quantize_block(size_t n_in);
  * mattering. */
 void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t stride);
 
-/* Floats that quantize_rows works in. */
+/* Floats that quantize_rows works in; a multiple of 16, so that what several threads work in can
+ * lie side by side and be aligned. */
 size_t quantize_scratch(const struct quantize_source *from);
 
 /* Writes rows [begin, end) of to->codes and to->scales, whose data must be writable memory. Threads

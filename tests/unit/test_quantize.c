@@ -100,6 +100,7 @@ static void quantise(struct example *x, const char *level, size_t cut)
 {
     float *const scratch = malloc(quantize_scratch(&x->from) * sizeof *scratch);
     assert_non_null(scratch);
+    assert_int_equal(quantize_scratch(&x->from) % 16, 0);
     memset(x->bytes, 0xee, x->to.codes.n_bytes + x->to.scales.n_bytes);
     for (size_t r = 0; r < n_rows(x); r += cut) {
         const size_t end = r + cut < n_rows(x) ? r + cut : n_rows(x);

@@ -7,8 +7,8 @@
 
 #include "core/base.h"
 
-/* The dtypes of the safetensors format; the kernels read the first three, the others are known by
- * size. */
+/* The dtypes of the safetensors format. The first three are those of plain weights, as kernels
+ * number them; some of the others hold the codes of quantised ones, the rest is known by size. */
 enum dtype {
     DTYPE_F32,
     DTYPE_F16,
@@ -47,7 +47,7 @@ size_t dtype_size(enum dtype dtype);
 /* The name that safetensors uses: "BF16". */
 const char *dtype_name(enum dtype dtype);
 
-/* The dtype of that name[0..n); false where the format has none such. */
+/* The dtype of that name; false where the format has none such. */
 bool dtype_parse(const char *name, enum dtype *out);
 
 /* Product of the shape; 1 for a scalar. */

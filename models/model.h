@@ -21,8 +21,8 @@ void model_close(struct model *m);
 /* How the big matrices are held: as they are stored, or quantised when the model is opened. */
 enum model_weights { MODEL_STORED, MODEL_Q8, MODEL_Q4 };
 
-/* The memory that model_quantize takes; 0 where nothing is left to quantise: matrices that are
- * stored quantised stay so. */
+/* The memory that model_quantize_begin takes; 0 where nothing is left to quantise: matrices that
+ * are stored quantised stay so. */
 bool model_quantize_measure(struct model *m, enum model_weights weights, size_t *n_bytes,
                             struct err *e);
 

@@ -130,10 +130,11 @@ void batch_answer_write(const struct batch_work *work, enum batch_task task, con
     buffer_add_string(out, "\n");
 }
 
-void batch_answer_error_name(size_t number, struct buffer *name)
+void batch_answer_error_name(size_t number, const struct buffer *custom_id, struct buffer *name)
 {
     name->n = 0;
-    buffer_addf(name, "#%zu", number);
+    buffer_addf(name, "#%zu:", number);
+    buffer_add(name, custom_id->data, custom_id->n);
 }
 
 /* A machine that crashed may have left zeros instead of what was written last. */
@@ -156,15 +157,15 @@ static bool is_result(struct bytes key)
     return is(key, "text") || is(key, "logprob") || is(key, "error") || is(key, "response");
 }
 
-/* A "line" wins over the custom_id, since only errors have one. */
+/* Only errors have a "line". */
 bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is_error)
 {
     struct err unused;
     struct json_scan s;
     struct bytes key, value;
+    struct buffer id = {0};
     double number = 0;
     bool named = false, has_result = false;
-    name->n = 0;
     json_scan_begin(&s, text, n, &unused);
     for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
         const bool is_id = is(key, "custom_id");
@@ -172,12 +173,17 @@ bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is
         if (is(key, "line"))
             (void)json_scan_number(&s, &number);
         else if (json_scan_skip(&s, &value) && is_id && !named)
-            named = batch_line_canonical_id(name, (const char *)value.data, value.size);
+            named = batch_line_canonical_id(&id, (const char *)value.data, value.size);
     }
     const bool good = json_scan_done(&s) && named && has_result;
     json_scan_end(&s);
     *is_error = number > 0;
-    if (*is_error)
-        batch_answer_error_name((size_t)number, name);
+    name->n = 0;
+    if (good && *is_error)
+        batch_answer_error_name((size_t)number, &id, name);
+    else if (good)
+        buffer_add(name, id.data, id.n);
+    name->failed = name->failed || id.failed;
+    buffer_free(&id);
     return good;
 }

@@ -18,15 +18,15 @@
 void batch_answer_write(const struct batch_work *work, enum batch_task task, const char *model,
                         struct buffer *out);
 
-/* The name by which an answer finds its line: the custom_id as batch_line has it, or "#7" for the
- * error of line 7. Replaces *name. False for text that is no answer; one has a result beside its
- * custom_id, as lines of prompts have not. */
+/* The name by which an answer finds its line: the custom_id as batch_line has it, or "#7:" and
+ * that for the error of line 7. Replaces *name. False for text that is no answer; one has a result
+ * beside its custom_id, as lines of prompts have not. */
 bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is_error);
 
 /* Whether text[0..n) may be what is left of an answer that was not written to its end. */
 bool batch_answer_may_begin(const char *text, size_t n);
 
 /* The second of these names. */
-void batch_answer_error_name(size_t number, struct buffer *name);
+void batch_answer_error_name(size_t number, const struct buffer *custom_id, struct buffer *name);
 
 #endif

@@ -37,7 +37,7 @@ struct job {
     const char *model_name;
     size_t n_total;  /* lines of this process's part; 0: a pipe, not known yet */
     size_t n_done;   /* of those, the ones whose answers are in the output */
-    size_t n_errors; /* and of those, the ones that are errors */
+    size_t n_errors; /* and of those, the ones for which they are errors */
     bool at_end;     /* of the input */
     double began;
 };
@@ -102,7 +102,7 @@ static bool open_job(struct job *j, struct err *e)
     stream_watch_termination();
     return open_shard(j, e) && open_input(j, e) && check_output(j, e) &&
            batch_output_open(&j->output, j->output_path, e) &&
-           (o->restart || batch_resume(&j->output, &j->source.answers, &j->n_errors, e)) &&
+           (o->restart || batch_resume(&j->output, &j->source.answers, e)) &&
            batch_source_survey(&j->source, &j->n_total, e);
 }
 
@@ -143,12 +143,15 @@ static bool put(struct job *j, const struct buffer *answer, struct err *e)
     return batch_output_put(&j->output, answer, e);
 }
 
-/* Writes the answer of a finished work, or keeps it until its turn comes, and frees the work. */
+/* Writes the answer of a finished work, or keeps it until its turn comes, and frees the work. An
+ * error that the output holds already is none to write. */
 static bool answer(struct job *j, struct batch_work *work, struct err *e)
 {
     struct buffer text = {0};
-    j->n_errors += work->line.error.code != ERR_NONE;
-    batch_answer_write(work, j->task, j->model_name, &text);
+    const bool failed = work->line.error.code != ERR_NONE;
+    j->n_errors += failed;
+    if (!failed || !work->line.error_is_told)
+        batch_answer_write(work, j->task, j->model_name, &text);
     bool ok = buffer_ok(&text, e);
     if (ok && work->slot == NULL)
         ok = put(j, &text, e);
@@ -245,7 +248,7 @@ static void print_stats(const struct job *j)
     json_out_open(&out, NULL, '{');
     json_out_unsigned(&out, "lines", j->n_done);
     json_out_unsigned(&out, "answered_before", j->source.n_answered);
-    json_out_unsigned(&out, "errors", j->n_errors);
+    json_out_unsigned(&out, "errors", j->n_errors + j->source.n_errors);
     json_out_number(&out, "seconds", seconds);
     json_out_unsigned(&out, "prompt_tokens", c->n_prompt);
     json_out_unsigned(&out, "prompt_tokens_shared", c->n_shared);
@@ -269,6 +272,7 @@ static const char unanswered[] =
 static bool conclude(struct job *j, struct err *e)
 {
     const size_t n = j->n_done + j->source.n_answered;
+    const size_t n_errors = j->n_errors + j->source.n_errors;
     if (stream_interrupted()) {
         terminal_note(j->o->quiet, "interrupted with %zu lines answered%s", n,
                       j->output.regular ? "; the same command goes on" : "");
@@ -277,14 +281,14 @@ static bool conclude(struct job *j, struct err *e)
     }
     if (!batch_source_check_end(&j->source, e))
         return false;
-    if (j->n_errors == 0)
+    if (n_errors == 0)
         return true;
     /* mpirun ends all ranks where one of them fails; for those, --merge has the exit code. */
     if (j->source.shard.found) {
-        terminal_note(false, unanswered, j->n_errors, n);
+        terminal_note(false, unanswered, n_errors, n);
         return true;
     }
-    return err_set(e, ERR_RUNTIME, unanswered, j->n_errors, n);
+    return err_set(e, ERR_RUNTIME, unanswered, n_errors, n);
 }
 
 static void free_job(struct job *j)

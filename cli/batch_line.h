@@ -37,6 +37,7 @@ struct batch_line {
     bool wants_logprobs;      /* and how likely each was, */
     int n_likeliest;          /* with so many of the likeliest beside it */
     struct err error;         /* ERR_NONE, or what is wrong with the line */
+    bool error_is_told;       /* an earlier run has answered the line with an error */
 };
 
 /* Reads text[0..n) as the line of that number; with `plain` the text itself is the prompt. `o` is

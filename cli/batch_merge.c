@@ -167,7 +167,7 @@ static struct place *find_place(struct merge *m, const struct batch_line *line)
     if (line->error.code == ERR_NONE)
         entry = batch_index_find(&m->names, line->custom_id.data, line->custom_id.n);
     if (entry == NULL) {
-        batch_answer_error_name(line->number, &m->name);
+        batch_answer_error_name(line->number, &line->custom_id, &m->name);
         entry = batch_index_find(&m->names, m->name.data, m->name.n);
     }
     return entry != NULL ? &m->places[entry->value] : NULL;
@@ -229,7 +229,7 @@ static bool check_complete(const struct merge *m, struct err *e)
         return err_set(e, ERR_RUNTIME, "%zu of %zu lines have no answer, the first is line %zu",
                        m->n_missing, m->n_lines, m->first_missing);
     for (size_t i = 0; i < m->n_places; i++) {
-        if (!m->places[i].used)
+        if (!m->places[i].used && !m->places[i].is_error) /* an error may be of a line that was */
             return err_set(e, ERR_RUNTIME, "%s has an answer that matches no line of %s",
                            m->parts[m->places[i].part].path, m->input.name);
     }

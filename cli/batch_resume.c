@@ -11,21 +11,19 @@ static bool refuse(const struct batch_input *in, const char *what, struct err *e
 }
 
 static bool add_answer(const struct batch_input *in, struct bytes text, struct buffer *name,
-                       struct batch_index *answers, size_t *n_errors, struct err *e)
+                       struct batch_index *answers, struct err *e)
 {
     bool is_error;
     if (!batch_answer_name((const char *)text.data, text.size, name, &is_error))
         return refuse(in, "is no answer", e);
-    *n_errors += is_error;
     if (!buffer_ok(name, e))
         return false;
     if (batch_index_find(answers, name->data, name->n) != NULL)
         return refuse(in, "answers what was answered already", e);
-    return batch_index_add(answers, name->data, name->n, 0, e);
+    return batch_index_add(answers, name->data, name->n, is_error, e);
 }
 
-bool batch_resume(struct batch_output *out, struct batch_index *answers, size_t *n_errors,
-                  struct err *e)
+bool batch_resume(struct batch_output *out, struct batch_index *answers, struct err *e)
 {
     struct batch_input in;
     struct buffer name = {0};
@@ -33,13 +31,12 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, size_t 
     uint64_t size = 0;
     bool whole, ok = true;
     enum batch_input_state state;
-    *n_errors = 0;
     if (!out->regular)
         return true;
     batch_input_begin(&in, out->fd, out->name);
     while (ok && (state = batch_input_next(&in, true, &text, &whole, e)) == BATCH_INPUT_LINE &&
            whole) {
-        ok = add_answer(&in, text, &name, answers, n_errors, e);
+        ok = add_answer(&in, text, &name, answers, e);
         size = in.offset;
     }
     if (ok && state == BATCH_INPUT_LINE &&

@@ -1,7 +1,8 @@
 /*
  * An answer is known by its custom_id, so that lines may be added or reordered between two runs. A
  * second line of the same custom_id would make that ambiguous: it is answered with an error, and
- * errors are known by the numbers of their lines.
+ * errors are known by the numbers of their lines as well. The error of a line that is repaired,
+ * moved or gone stays in the output and stands for nothing.
  */
 #include "cli/batch_source.h"
 
@@ -37,25 +38,33 @@ static bool check_unique(struct batch_source *s, struct batch_line *line, struct
     return true;
 }
 
-/* Whether an answer to the line is there; it is then accounted for. */
-static bool is_answered(struct batch_source *s, const struct batch_line *line, struct err *e,
+/* Whether the line's error is among the answers. */
+static bool is_told(const struct batch_source *s, const struct batch_line *line, struct err *e,
+                    bool *failed)
+{
+    struct buffer name = {0};
+    batch_answer_error_name(line->number, &line->custom_id, &name);
+    *failed = !buffer_ok(&name, e);
+    const bool told = !*failed && batch_index_find(&s->answers, name.data, name.n) != NULL;
+    buffer_free(&name);
+    return told;
+}
+
+/* Whether an answer to the line is there; it is then accounted for. An error is none to a good
+ * line, which may have been repaired, or may have been too long for a context that has grown. */
+static bool is_answered(struct batch_source *s, struct batch_line *line, struct err *e,
                         bool *failed)
 {
-    struct buffer error_name = {0};
-    batch_answer_error_name(line->number, &error_name);
-    *failed = !buffer_ok(&error_name, e);
-    if (*failed)
-        return false;
-    struct batch_index_entry *error = batch_index_find(&s->answers, error_name.data, error_name.n);
-    struct batch_index_entry *own = NULL;
-    if (line->error.code == ERR_NONE)
-        own = batch_index_find(&s->answers, line->custom_id.data, line->custom_id.n);
-    buffer_free(&error_name);
-    if (error != NULL)
-        error->value = 1;
+    line->error_is_told = is_told(s, line, e, failed);
+    if (line->error.code != ERR_NONE) {
+        s->n_errors += line->error_is_told;
+        return line->error_is_told;
+    }
+    struct batch_index_entry *own =
+        batch_index_find(&s->answers, line->custom_id.data, line->custom_id.n);
     if (own != NULL)
         own->value = 1;
-    return error != NULL || own != NULL;
+    return own != NULL;
 }
 
 enum batch_input_state batch_source_next(struct batch_source *s, bool wait, struct batch_line *line,
@@ -121,7 +130,7 @@ bool batch_source_survey(struct batch_source *s, size_t *n_mine, struct err *e)
     if (state == BATCH_INPUT_FAILED || !batch_source_check_end(s, e))
         return false;
     *n_mine = s->n_mine;
-    s->n_lines = s->n_mine = s->n_answered = 0;
+    s->n_lines = s->n_mine = s->n_answered = s->n_errors = 0;
     batch_index_free(&s->lines);
     return batch_input_rewind(s->input, e);
 }

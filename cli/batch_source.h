@@ -17,10 +17,11 @@ struct batch_source {
     struct batch_shard shard;
     struct batch_input *input;
     struct batch_index lines;   /* custom_ids so far, with the numbers of their lines */
-    struct batch_index answers; /* names of answers; value 1: their line has come */
+    struct batch_index answers; /* names of answers; value 1: no line is missed for them */
     size_t n_lines;             /* so far, empty ones not counted: by these parts are dealt */
     size_t n_mine;              /* lines so far that are this process's part */
     size_t n_answered;          /* of those, the ones that have an answer already */
+    size_t n_errors;            /* and of those, the ones for which it is an error */
 };
 
 /* The next line that is to be answered, with line->error where it is a bad one. The caller frees

@@ -209,6 +209,23 @@ sort "$tmp/expected" >"$tmp/sorted"
 sort "$tmp/mixed_answers" >"$tmp/sorted_out"
 same "and those that were missing" "$tmp/sorted" "$tmp/sorted_out"
 
+# One bad line is repaired, one makes room for a good one, one stays as it is; then that is repaired too.
+a='{"prompt":"A","max_tokens":1,"custom_id":"a"}' c='{"prompt":"A","max_tokens":1,"custom_id":"c"}'
+printf '%s\n{"promt":"A","custom_id":"b"}\nbad\n{"prompt":[4096],"custom_id":"d"}\n' "$a" >"$tmp/broken"
+printf '%s\n{"prompt":"A","custom_id":"b","max_tokens":1}\n%s\n{"prompt":[4096],"custom_id":"d"}\n' "$a" "$c" >"$tmp/repaired"
+run batch --ordered -o "$tmp/broken_answers" "$tmp/broken"
+cp "$tmp/broken_answers" "$tmp/expected"
+run batch --ordered "$tmp/repaired"
+sed -n 2,3p "$tmp/out" >>"$tmp/expected"
+for time in "repaired lines" "repaired lines, again"; do
+    run batch --ordered -o "$tmp/broken_answers" "$tmp/repaired"
+    errs "$time" 1 '^tgen: 1 of 4 lines could not'
+    same "$time: answered behind their errors, once" "$tmp/expected" "$tmp/broken_answers"
+done
+sed 's/4096/574/' "$tmp/repaired" >"$tmp/broken"
+succeeds "all lines repaired" batch -n 1 -o "$tmp/broken_answers" "$tmp/broken"
+if [ "$(wc -l <"$tmp/broken_answers")" -eq 7 ]; then ok "each has an answer"; else fail "each has an answer" "$(peek "$tmp/broken_answers")"; fi
+
 cp "$tmp/together" "$tmp/answers"
 cp "$tmp/answers" "$tmp/expected"
 refuses "answers of another job" 1 "12 of the answers that are there match no line of $tmp/two" batch -o "$tmp/answers" "$tmp/two"

@@ -66,6 +66,12 @@ rm answers.2-of-2.jsonl
 parts
 printf '{"custom_id":"to' >>answers.1-of-2.jsonl
 merges "a torn line is none"
+cp prompts.jsonl whole.jsonl
+sed 's/"prompt":"Once there was a [67]"/"promt":""/; s/"again"/5/' whole.jsonl >prompts.jsonl
+parts
+cp whole.jsonl prompts.jsonl
+parts
+merges "errors of lines that were repaired are left out"
 refuses "no parts" 1 "there are no parts of answers.jsonl" batch --merge prompts.jsonl -o answers.jsonl
 parts
 : >answers.1-of-3.jsonl

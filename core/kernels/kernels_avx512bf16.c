@@ -26,6 +26,8 @@ enum {
     BF_K = 896,
     BF_X_MAX = 512,
     BF_STREAMS = 4,
+    BF_LONG = 512, /* values of a row from which on few rows of x ask for it */
+    BF_AHEAD = 16 * BF_LANES,
     BF_SUMS = 4096,
     BF_COLS = 64,
     BF_COLS_V = BF_COLS / V_LANES,
@@ -191,13 +193,19 @@ INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, s
     for (size_t j = 0; j < n_x; j++)
         sums[j] = _mm_setzero_ps();
     for (size_t k = 0; k < a->n_k; k += piece) {
-        const uint16_t *x[BF_X], *wk[BF_STREAMS];
+        const uint16_t *x[BF_X], *wk[BF_STREAMS], *ahead[BF_STREAMS];
+        const size_t n = at_most(a->n_k - k, piece);
         vf q[BF_X];
         for (size_t j = 0; j < n_x; j++)
             x[j] = bf_x(a, i + j) + k;
-        for (size_t s = 0; s < BF_STREAMS; s++)
+        for (size_t s = 0; s < BF_STREAMS; s++) {
             wk[s] = w[s] + k;
-        bf_tile(q, x, wk, at_most(a->n_k - k, piece), n_x, NULL, 0);
+            ahead[s] = wk[s] + BF_AHEAD;
+        }
+        if (a->n_k >= BF_LONG)
+            bf_tile(q, x, wk, n, n_x, ahead, BF_STREAMS);
+        else
+            bf_tile(q, x, wk, n, n_x, NULL, 0);
         UNROLL
         for (size_t j = 0; j < n_x; j++)
             sums[j] += bf_sum4(q[j]);

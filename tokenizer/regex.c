@@ -182,9 +182,8 @@ static void translate_intersection(struct translation *t, size_t start, bool neg
             return;
         }
     }
-    if (!t->refused) {
+    if (!t->refused)
         t->refused = "an intersection of classes other than [..&&[..]]";
-    }
 }
 
 /* At an opening bracket. */

@@ -264,9 +264,8 @@ bool unigram_add(struct tokenizer *t, struct bytes spelling, double score, struc
 
 static bool add_checked(struct tokenizer *t, struct bytes spelling, double score, struct err *e)
 {
-    if (utf8_valid_prefix((const char *)spelling.data, spelling.size) < spelling.size) {
+    if (utf8_valid_prefix((const char *)spelling.data, spelling.size) < spelling.size)
         return err_set(e, ERR_LOAD, "piece %d is not UTF-8", t->vocab.n_ids);
-    }
     return unigram_add(t, spelling, score, e);
 }
 

@@ -129,6 +129,15 @@ static bool open_engine(struct job *j, struct err *e)
     return j->engine != NULL;
 }
 
+/* Not before the model is there: only then its files are known. */
+static bool check_model(const struct job *j, struct err *e)
+{
+    const char *path = j->output_path;
+    return path == NULL || !checkpoint_holds(j->loaded.checkpoint, path) ||
+           err_set(e, ERR_USAGE, "%s is a file of the model; the answers need a file of their own",
+                   path);
+}
+
 /* Not before the model is there: one that is missing must cost no answers. */
 static bool drop_answers(struct job *j, struct err *e)
 {
@@ -308,7 +317,7 @@ static void free_job(struct job *j)
 bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
 {
     struct job j = {.o = o, .task = task, .output.fd = -1, .began = terminal_clock()};
-    bool ok = open_job(&j, e) && open_engine(&j, e) && drop_answers(&j, e);
+    bool ok = open_job(&j, e) && open_engine(&j, e) && check_model(&j, e) && drop_answers(&j, e);
     if (ok) {
         batch_progress_begin(&j.progress, o->quiet);
         ok = run_lines(&j, e);

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/batch_job.h"
@@ -30,6 +31,31 @@ struct scoring {
     int logits_fd;   /* of --logits, else -1 */
 };
 
+/* Whether two files are one, and one that has bytes to lose. */
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Logits never take the place of the text that was read, or of the model. */
+static bool check_logits(const struct scoring *s, const char *path, struct err *e)
+{
+    struct stat logits, text;
+    const char *file = s->run.o->file, *holds = NULL;
+    if (stat(path, &logits) != 0)
+        return true;
+    if (file != NULL && stat(file, &text) == 0 && is_same(&text, &logits))
+        holds = file;
+    else if (fstat(STDIN_FILENO, &text) == 0 && is_same(&text, &logits))
+        holds = "standard input";
+    if (holds != NULL)
+        return err_set(e, ERR_USAGE, "%s holds the text; the logits need a file of their own",
+                       holds);
+    return !checkpoint_holds(s->run.loaded.checkpoint, path) ||
+           err_set(e, ERR_USAGE, "%s is a file of the model; the logits need a file of their own",
+                   path);
+}
+
 static bool open_scoring(struct scoring *s, const struct options *o, struct err *e)
 {
     if (!run_load(&s->run, o, "score", RUN_TOKENIZER_OPTIONAL, e))
@@ -46,6 +72,8 @@ static bool open_scoring(struct scoring *s, const struct options *o, struct err 
         return err_no_memory(e);
     if (o->logits == NULL)
         return true;
+    if (!check_logits(s, o->logits, e))
+        return false;
     s->logits_fd = open(o->logits, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     return s->logits_fd >= 0 ||
            err_set(e, ERR_RUNTIME, "cannot write to %s: %s", o->logits, strerror(errno));

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NAME "\"%.160s\""
@@ -156,6 +157,28 @@ bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct byt
     }
     closedir(dir);
     return !*first || checkpoint_file(c, first, out, e);
+}
+
+/* Whether the directory's file `name` is that one. */
+static bool is_file(const struct checkpoint *c, const char *name, const struct stat *that)
+{
+    struct stat st;
+    char *path = file_join(c->dir, name);
+    bool same =
+        path && stat(path, &st) == 0 && st.st_dev == that->st_dev && st.st_ino == that->st_ino;
+    free(path);
+    return same;
+}
+
+bool checkpoint_holds(const struct checkpoint *c, const char *path)
+{
+    struct stat st;
+    bool held = false;
+    bool there = stat(path, &st) == 0;
+    for (const struct mapped_file *f = c->files; f && there && !held; f = f->next) {
+        held = is_file(c, f->name, &st);
+    }
+    return held;
 }
 
 /* ---- the index ------------------------------------------------------------------------------- */

@@ -30,6 +30,9 @@ bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, 
 bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct bytes *out,
                             struct err *e);
 
+/* Whether `path` is a file that is mapped, by whatever name: writing there would change it. */
+bool checkpoint_holds(const struct checkpoint *c, const char *path);
+
 /* Maps and checks model.safetensors, or the shards that model.safetensors.index.json names (each
  * tensor must lie in the shard that the index says). Idempotent. */
 bool checkpoint_load_tensors(struct checkpoint *c, struct err *e);

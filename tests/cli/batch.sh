@@ -259,6 +259,13 @@ refuses "a part with the lines" 2 "$own" batch --restart --shard 1/2 -o "$tmp/pa
 code=$?
 errs "standard output with the lines" 2 "$own"
 same "the lines are still there" "$tmp/two" "$tmp/lines"
+mkdir "$tmp/own"
+cp "$tales"/* "$tmp/own"
+for file in model.safetensors tokenizer.json; do
+    refuses "-o with $file" 2 "$tmp/own/$file is a file of the model; the answers need a file of their own" \
+        batch -m "$tmp/own" --restart -o "$tmp/own/$file" "$tmp/two"
+    same "$file is still there" "$tales/$file" "$tmp/own/$file"
+done
 sed -n '1p;1p' "$tmp/together" >"$tmp/doubled"
 refuses "a doubled answer" 1 "line 2 of $tmp/doubled answers what was answered already" batch -o "$tmp/doubled" "$tmp/many"
 same "refusing changes nothing" "$tmp/expected" "$tmp/answers"

@@ -56,6 +56,16 @@ for threads in 1 3; do
     same "the same logits on $threads threads" "$tmp/logits" "$tmp/logits_t"
 done
 refuses "--logits on a full disk" 1 "cannot write to /dev/full: No space left on device" score --logits /dev/full "$once"
+mkdir "$tmp/own"
+cp "$tales"/* "$tmp/own"
+ln -s model.safetensors "$tmp/own/link"
+printf '%s' "$once" >"$tmp/text"
+own="need a file of their own"
+refuses "--logits with the text" 2 "$tmp/text holds the text; the logits $own" score --logits "$tmp/text" -f "$tmp/text"
+input="$tmp/text" refuses "--logits with standard input" 2 "standard input holds the text; the logits $own" score --logits "$tmp/text"
+refuses "--logits with the weights" 2 "is a file of the model; the logits $own" score -m "$tmp/own" --logits "$tmp/own/link" "$once"
+if [ "$(cat "$tmp/text")" = "$once" ]; then ok "the text is still there"; else fail "the text is still there" "$(peek "$tmp/text")"; fi
+same "the weights are still there" "$tales/model.safetensors" "$tmp/own/model.safetensors"
 
 # ---- the rest ------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ struct wanted {
     double logprob;
     struct err err;
     bool ok;
+    bool finite; /* else the line, and it alone, ends with an error */
 };
 
 struct batch_engine {
@@ -417,10 +419,14 @@ static void take_logits(struct worker *w, void *context)
         struct wanted *t = &e->wanted[i];
         const float *logits = e->logits + (size_t)i * (size_t)e->n_vocab;
         t->ok = true;
-        if (e->tools->task == BATCH_SCORE)
+        if (e->tools->task == BATCH_SCORE) {
             t->logprob = logprob_of(logits, e->n_vocab, t->slot->ids[t->position]);
-        else
-            t->ok = reply_take(&t->slot->work->reply, logits, t->position, &t->err);
+            t->finite = !isnan(t->logprob);
+        } else {
+            struct reply *r = &t->slot->work->reply;
+            t->ok = reply_take(r, logits, t->position, &t->err);
+            t->finite = r->end != REPLY_NOT_FINITE;
+        }
     }
 }
 
@@ -435,6 +441,16 @@ static void leave(struct batch_engine *e, struct slot *s)
     (void)session_sequence_rewind(e->session, sequence_of(e, s), (int)s->n_ids);
 }
 
+/* Whether this row was the last that its line needs. */
+static bool ends_line(const struct batch_engine *e, const struct wanted *t)
+{
+    const struct batch_work *work = t->slot->work;
+    if (work->line.error.code != ERR_NONE)
+        return true;
+    return e->tools->task == BATCH_SCORE ? t->position + 1 == t->slot->n_ids
+                                         : work->reply.end != REPLY_OPEN;
+}
+
 static bool harvest(struct batch_engine *e, struct err *err)
 {
     for (int i = 0; i < e->n_slots; i++)
@@ -446,10 +462,13 @@ static bool harvest(struct batch_engine *e, struct err *err)
             *err = t->err;
             return false;
         }
+        if (work == NULL) /* left with an error at an earlier row of this pass */
+            continue;
+        if (!t->finite)
+            sample_not_finite(&work->line.error);
         work->logprob += t->logprob;
         e->counts.n_answer++;
-        if (e->tools->task == BATCH_SCORE ? t->position + 1 == t->slot->n_ids
-                                          : work->reply.end != REPLY_OPEN)
+        if (ends_line(e, t))
             leave(e, t->slot);
     }
     return true;

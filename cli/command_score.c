@@ -94,6 +94,8 @@ static bool score_chunk(struct scoring *s, size_t begin, int n, struct err *e)
     for (size_t i = 0; i < (size_t)n && begin + i + 1 < ids->n; i++) {
         const size_t next = begin + i + 1;
         s->logprob[next] = logprob_of(rows + i * n_vocab, (int)n_vocab, ids->id[next]);
+        if (isnan(s->logprob[next]))
+            return sample_not_finite(e);
         s->total += s->logprob[next];
     }
     return true;

@@ -55,6 +55,10 @@ static bool put(struct reply *r, const float *logits, int32_t id, struct err *e)
 bool reply_take(struct reply *r, const float *logits, size_t position, struct err *e)
 {
     const int32_t id = sampler_next(r->sampler, logits, position);
+    if (!sample_is_sound(logits, id)) {
+        r->end = REPLY_NOT_FINITE;
+        return true;
+    }
     const bool last = settle_ends_text(r->request.o, r->request.loaded, id);
     if ((!last || r->request.o->special) && !put(r, logits, id, e))
         return false;

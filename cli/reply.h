@@ -10,7 +10,12 @@
 #include "cli/logprob.h"
 #include "cli/stream.h"
 
-enum reply_end { REPLY_OPEN, REPLY_LENGTH, REPLY_STOP };
+enum reply_end {
+    REPLY_OPEN,
+    REPLY_LENGTH,
+    REPLY_STOP,
+    REPLY_NOT_FINITE /* the logits say nothing, and so there is no answer */
+};
 
 /* What is to be answered; all of it borrowed and there as long as the reply. */
 struct reply_request {

@@ -13,7 +13,7 @@
 
 enum err_code {
     ERR_NONE = 0,
-    ERR_RUNTIME = 1,      /* I/O, memory */
+    ERR_RUNTIME = 1,      /* I/O, memory, a model that computes no numbers */
     ERR_USAGE = 2,        /* the command line */
     ERR_LOAD = 3,         /* a model or tokenizer that cannot be loaded */
     ERR_CONTEXT = 4,      /* the prompt does not fit the context, or the context is full */

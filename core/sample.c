@@ -551,3 +551,13 @@ int32_t sampler_next(struct sampler *s, const float *logits, uint64_t position)
     const size_t n = candidates(s, scores);
     return n > 0 ? draw(s, n, philox_uniform(s->params.seed, position)) : 0;
 }
+
+bool sample_is_sound(const float *logits, int32_t drawn)
+{
+    return isfinite(logits[drawn]);
+}
+
+bool sample_not_finite(struct err *e)
+{
+    return err_set(e, ERR_RUNTIME, "the model computes numbers that are not finite");
+}

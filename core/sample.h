@@ -49,4 +49,11 @@ void sampler_accept(struct sampler *s, int32_t id);
  * answer is the first id. Does not accept the token. */
 int32_t sampler_next(struct sampler *s, const float *logits, uint64_t position);
 
+/* Whether the draw means anything. A token whose own logit is not finite is drawn only where all
+ * are NaN or minus infinity, or one is infinite: to look at it is to look at all. */
+bool sample_is_sound(const float *logits, int32_t drawn);
+
+/* The sentence for logits that say nothing (ERR_RUNTIME). Returns false. */
+bool sample_not_finite(struct err *e);
+
 #endif

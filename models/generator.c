@@ -167,6 +167,8 @@ bool generator_next(struct generator *g, int most, int32_t *id, struct err *e)
         return false;
     const float *const row = g->logits + (size_t)g->row * (size_t)g->params.n_vocab;
     g->last = sampler_next(g->sampler, row, (uint64_t)(g->position + g->row));
+    if (!sample_is_sound(row, g->last))
+        return sample_not_finite(e);
     leave_row(g, g->last);
     remember(g, g->last);
     *id = g->last;

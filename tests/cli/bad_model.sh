@@ -156,6 +156,44 @@ else
     skip "ids beyond the model's vocabulary" "there is no miniature"
 fi
 
+# ---- numbers that are none -----------------------------------------------------------------------------------------
+
+# No load can see these: the first weight of a tensor is a NaN.
+# spoil TENSOR
+spoil() {
+    rm -f "$tmp/m/model.safetensors"
+    cp "$tales/model.safetensors" "$tmp/m"
+    n_header=$(od -An -t u8 -N 8 "$tmp/m/model.safetensors")
+    at=$(head -c "$n_header" "$tmp/m/model.safetensors" | grep -ao "\"$1\"[^[]*[^]]*][^[]*\[[0-9]*" | sed 's/.*\[//')
+    printf '\300\177' | dd of="$tmp/m/model.safetensors" bs=1 seek=$((8 + n_header + at)) conv=notrunc 2>/dev/null
+}
+spoil model.layers.2.mlp.down_proj.weight
+no_numbers="the model computes numbers that are not finite"
+for sampling in "--temp 0" "--temp 1" "--temp 1 --top-k 0" "--repeat-penalty 1.1"; do
+    # shellcheck disable=SC2086 # words of the command line
+    refuses "no text of NaNs: $sampling" 1 "$no_numbers" -m "$tmp/m" $sampling -n 3 hi
+done
+refuses "no score of NaNs" 1 "$no_numbers" score -m "$tmp/m" hi there
+refuses "no choice among NaNs" 1 "$no_numbers" choose -m "$tmp/m" -p hi " there" " here"
+printf '{"prompt":"hi","completion":" there, here and elsewhere"}\n{"prompt":"ho","completion":" ho"}\n' >"$tmp/pairs"
+run score --jsonl -m "$tmp/m" "$tmp/pairs"
+if [ $code -eq 1 ] && [ "$(grep -c "\"error\":\"$no_numbers\"" "$tmp/out")" -eq 2 ]; then
+    ok "a job that scores NaNs"
+else
+    fail "a job that scores NaNs" "exit $code: $(peek "$tmp/out")"
+fi
+spoil model.embed_tokens.weight # that of id 0
+printf '{"prompt":[5,0],"max_tokens":3}\n{"prompt":[5,6],"max_tokens":3}\n' >"$tmp/prompts"
+run batch --ordered -m "$tmp/m" "$tmp/prompts"
+if [ $code -eq 1 ] && grep -q '^tgen: 1 of 2 lines' "$tmp/err" && head -n 1 "$tmp/out" | grep -q "\"error\":\"$no_numbers\"" &&
+    tail -n 1 "$tmp/out" | grep -q '"completion_tokens":3'; then
+    ok "the other lines of a job have answers"
+else
+    fail "the other lines of a job have answers" "exit $code: $(peek "$tmp/out")"
+fi
+rm "$tmp/m/model.safetensors"
+ln -s "$tales/model.safetensors" "$tmp/m"
+
 prints "the copy itself is sound" ", there" -m "$tmp/m" --temp 0 -n 2 "Once upon a time"
 
 finish

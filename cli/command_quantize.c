@@ -45,10 +45,8 @@ static bool work(const struct options *o, struct export *x, struct compute *c, s
     while (ok && done < total) {
         ok = export_step(x, c, &done, &total, e);
         terminal_progress(&progress, done >> 20, total >> 20);
-        if (ok && stream_interrupted()) {
-            *e = (struct err){.code = ERR_INTERRUPTED};
-            ok = false;
-        }
+        if (ok && stream_interrupted())
+            ok = err_set(e, ERR_INTERRUPTED, "interrupted");
     }
     terminal_progress_end(&progress);
     return ok && export_finish(x, e);

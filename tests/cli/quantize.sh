@@ -115,10 +115,10 @@ if env --default-signal=INT true 2>/dev/null; then
             code=$?
             if [ $code -eq 0 ]; then
                 succeeds "what was whole before SIG$signal opens ($form)" -m "$tmp/stopped" -n 1 "Once"
-            elif [ $code -eq 130 ] && [ ! -e "$tmp/stopped" ] && [ ! -s "$tmp/out" ]; then
+            elif [ $code -eq 130 ] && [ ! -e "$tmp/stopped" ] && [ ! -s "$tmp/out" ] && grep -qx "tgen: interrupted" "$tmp/err"; then
                 ok "SIG$signal leaves no directory ($form, after $delay s)"
             else
-                fail "SIG$signal leaves no directory ($form, after $delay s)" "exit $code: $(ls -d "$tmp"/stopped*)"
+                fail "SIG$signal leaves no directory ($form, after $delay s)" "exit $code: $(ls -d "$tmp"/stopped*) $(peek "$tmp/err")"
             fi
             rm -rf "$tmp/stopped"
             nothing_left "SIG$signal leaves nothing ($form, after $delay s)"

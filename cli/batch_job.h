@@ -8,7 +8,7 @@
 
 /* Lines of the file that o->words names (or standard input) -> answers in o->output (or standard
  * output). ERR_RUNTIME also where some lines could only be answered with an error, ERR_INTERRUPTED
- * after SIGINT or SIGTERM. */
+ * after SIGINT, SIGTERM or SIGHUP. */
 bool batch_job_run(const struct options *o, enum batch_task task, struct err *e);
 
 #endif

@@ -147,6 +147,7 @@ void stream_watch_interrupt(void)
 void stream_watch_termination(void)
 {
     watch(SIGTERM);
+    watch(SIGHUP);
 }
 
 bool stream_interrupted(void)

@@ -48,7 +48,7 @@ bool stream_print(const struct buffer *t, struct err *e);
 /* From here on the first SIGINT only raises stream_interrupted; the second ends the process. Does
  * nothing where SIGINT is ignored, as in a background job. */
 void stream_watch_interrupt(void);
-/* The same for SIGTERM, for jobs that a scheduler may end. */
+/* The same for SIGTERM and SIGHUP, for jobs that a scheduler may end, or a terminal that closes. */
 void stream_watch_termination(void);
 bool stream_interrupted(void);
 

@@ -101,12 +101,12 @@ chmod 000 "$tmp/m/tokenizer_config.json"
 forbidden "a file that cannot be read" 3 quantize -m "$tmp/m" -w q4 -o "$tmp/x"
 nothing_left "nothing is left of failures"
 
-# Ctrl-C or SIGTERM, in the midst of calibrating and of writing: neither a directory nor a part of one is left.
-if env --default-signal=INT true 2>/dev/null; then
+# Ctrl-C, SIGTERM or SIGHUP, in the midst of calibrating and of writing: neither a directory nor a part of one is left.
+if env --default-signal=INT,HUP true 2>/dev/null; then
     for form in q4 q8; do
-        for how in "INT 0" "INT 0.05" "INT 0.2" "TERM 0.05"; do
+        for how in "INT 0" "INT 0.05" "INT 0.2" "TERM 0.05" "HUP 0"; do
             signal=${how% *} delay=${how#* }
-            env --default-signal=INT "$TGEN" quantize -t 1 --cpu scalar -w $form -o "$tmp/stopped" </dev/null >"$tmp/out" 2>"$tmp/err" &
+            env --default-signal=INT,HUP "$TGEN" quantize -t 1 --cpu scalar -w $form -o "$tmp/stopped" </dev/null >"$tmp/out" 2>"$tmp/err" &
             pid=$!
             until ls -d "$tmp"/stopped* >/dev/null 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
             sleep $delay

@@ -60,19 +60,36 @@ static bool split_by_array(struct batch_shard *shard, struct err *e)
     return split(shard, (id - first) / step, count, "SLURM_ARRAY_TASK_ID and _COUNT", e);
 }
 
+static bool any_set(const char *index_name, const char *count_name)
+{
+    return getenv(index_name) != NULL || getenv(count_name) != NULL;
+}
+
+/* One variable without the other, or one that is no number, still tells of a launcher: every rank
+ * would do the whole job. */
+static bool split_by_pair(struct batch_shard *shard, const char *index_name, const char *count_name,
+                          const char *whose, struct err *e)
+{
+    const long index = variable(index_name), count = variable(count_name);
+    if (index < 0 || count < 0)
+        return err_set(e, ERR_USAGE,
+                       "%s and %s do not say which part of a job this is; --shard K/N says it",
+                       index_name, count_name);
+    return split(shard, index, count, whose, e);
+}
+
 static bool split_by_rank(struct batch_shard *shard, struct err *e)
 {
-    const long ompi = variable("OMPI_COMM_WORLD_SIZE"), pmi = variable("PMI_SIZE");
-    if (ompi >= 0)
-        return split(shard, variable("OMPI_COMM_WORLD_RANK"), ompi, "the variables of Open MPI", e);
-    if (pmi >= 0)
-        return split(shard, variable("PMI_RANK"), pmi, "PMI_RANK and PMI_SIZE", e);
-    if (getenv("SLURM_STEP_ID") == NULL)
+    static const char ompi_rank[] = "OMPI_COMM_WORLD_RANK", ompi_size[] = "OMPI_COMM_WORLD_SIZE";
+    static const char step_size[] = "SLURM_STEP_NUM_TASKS", job_size[] = "SLURM_NTASKS";
+    if (any_set(ompi_rank, ompi_size))
+        return split_by_pair(shard, ompi_rank, ompi_size, "the variables of Open MPI", e);
+    if (any_set("PMI_RANK", "PMI_SIZE"))
+        return split_by_pair(shard, "PMI_RANK", "PMI_SIZE", "PMI_RANK and PMI_SIZE", e);
+    const char *size = getenv(step_size) != NULL ? step_size : job_size;
+    if (getenv("SLURM_STEP_ID") == NULL || !any_set("SLURM_PROCID", size))
         return true;
-    const long step = variable("SLURM_STEP_NUM_TASKS");
-    const long count = step >= 0 ? step : variable("SLURM_NTASKS");
-    return count < 0 ||
-           split(shard, variable("SLURM_PROCID"), count, "SLURM_PROCID and SLURM_NTASKS", e);
+    return split_by_pair(shard, "SLURM_PROCID", size, "SLURM_PROCID and SLURM_NTASKS", e);
 }
 
 bool batch_shard_find(const char *said, struct batch_shard *out, struct err *e)

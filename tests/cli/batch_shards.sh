@@ -130,6 +130,19 @@ refuses "ranks without -o" 2 "this is process 1 of 4: lines must come from a fil
 input=two.jsonl refuses "ranks without a file" 2 "this is process 1 of 4: lines must come from a file" batch -o answers.jsonl
 unset OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE
 
+# no_part NAME VARIABLES...: these say that there are others, but not which part this is.
+no_part() {
+    part_name=$1
+    shift
+    as="env $*" refuses "$part_name" 2 "do not say which part of a job this is" batch two.jsonl -o answers.jsonl
+}
+no_part "a rank of Open MPI without a size" OMPI_COMM_WORLD_RANK=1
+no_part "a size of Open MPI without a rank" OMPI_COMM_WORLD_SIZE=2
+no_part "PMI with a size that is no number" PMI_RANK=0 PMI_SIZE=junk
+no_part "PMI with a rank that is no number" PMI_RANK=-1 PMI_SIZE=2
+no_part "a Slurm step with a size that is no number" SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=x
+no_part "a Slurm step without a size" SLURM_STEP_ID=0 SLURM_PROCID=1
+
 # ---- the README's recipes ------------------------------------------------------------------------------------------
 
 mkdir bin

@@ -8,7 +8,7 @@
 #include "cli/locate.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -75,22 +75,35 @@ static bool is_repository(const char *name)
     return name[first] == '/' && second > 0 && rest[second] == '\0';
 }
 
-/* The commit that refs/main names; false where the file is missing or names no plain folder. */
-static bool read_commit(const char *repository, char commit[LONGEST_COMMIT + 1])
+/* The plain folder that the text in the file names; empty where it names none. */
+static void parse_commit(int fd, char commit[LONGEST_COMMIT + 1])
+{
+    const ssize_t n = read(fd, commit, LONGEST_COMMIT);
+    commit[n > 0 ? n : 0] = '\0';
+    const size_t length = plain_name(commit);
+    const bool whole = commit[length + strspn(commit + length, " \r\n")] == '\0';
+    commit[whole ? length : 0] = '\0';
+}
+
+/* The commit that refs/main names, empty where the file is missing or names none. False where what
+ * is there is no file. */
+static bool read_commit(const char *repository, char commit[LONGEST_COMMIT + 1], struct err *e)
 {
     struct buffer path = {0};
+    struct stat st;
+    commit[0] = '\0';
     buffer_addf(&path, "%s/refs/main", repository);
-    FILE *file = path.failed ? NULL : fopen(path.data, "re");
+    bool ok = buffer_ok(&path, e);
+    /* O_NONBLOCK: opening a named pipe must not wait for somebody to write into it. */
+    const int fd = ok ? open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        parse_commit(fd, commit);
+    else if (fd >= 0)
+        ok = err_set(e, ERR_LOAD, "%s: not a regular file", path.data);
+    if (fd >= 0)
+        close(fd);
     buffer_free(&path);
-    if (file == NULL)
-        return false;
-    const size_t n = fread(commit, 1, LONGEST_COMMIT, file);
-    fclose(file);
-    commit[n] = '\0';
-    const size_t length = plain_name(commit);
-    const bool whole = length > 0 && commit[length + strspn(commit + length, " \r\n")] == '\0';
-    commit[length] = '\0';
-    return whole;
+    return ok;
 }
 
 /* The folder of the repository in the cache: CACHE/models--ORG--NAME. */
@@ -127,9 +140,10 @@ static char *locate_in_cache(const char *name, struct err *e)
         buffer_free(&repository);
         return NULL;
     }
-    if (read_commit(repository.data, commit))
+    const bool readable = read_commit(repository.data, commit, e);
+    if (readable && commit[0] != '\0')
         buffer_addf(&snapshot, "%s/snapshots/%s", repository.data, commit);
-    if (snapshot.n == 0 || !is_directory(snapshot.data)) {
+    if (readable && (snapshot.n == 0 || !is_directory(snapshot.data))) {
         fail_in_cache(name, repository.data, e);
         buffer_free(&snapshot);
     }

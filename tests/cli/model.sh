@@ -65,6 +65,9 @@ for ref in ../../../etc .. . '' 'a/b' '-/..'; do
     printf %s "$ref" >"$tmp/hub/models--org--evil/refs/main"
     refuses "refs/main of \"$ref\"" 3 "run: hf download org/evil" -m org/evil hi
 done
+rm "$tmp/hub/models--org--evil/refs/main"
+mkfifo "$tmp/hub/models--org--evil/refs/main"
+as="timeout 5" refuses "refs/main is a pipe" 3 "models--org--evil/refs/main: not a regular file" -m org/evil hi
 for name in ./none /none/at/all a/b/c ../x/y 'or g/name' org/ /name .org/name org/.name; do
     refuses "-m \"$name\" is no name of a model" 3 "cannot open $name: No such file or directory" -m "$name" hi
 done

@@ -57,6 +57,8 @@ static bool open_input(struct job *j, struct err *e)
         batch_input_begin(&j->input, STDIN_FILENO, "standard input");
         return true;
     }
+    if (o->words[0][0] == '\0')
+        return err_set(e, ERR_USAGE, "the name of a file is empty");
     const int fd = open(o->words[0], O_RDONLY | O_CLOEXEC);
     if (fd < 0 && stream_interrupted()) { /* while nobody wrote into a pipe */
         *e = (struct err){.code = ERR_INTERRUPTED};

@@ -162,6 +162,8 @@ bad "a prompt that is too long" 'tokens, more than the context of 512' "$(cat "$
 # ---- the command line ----------------------------------------------------------------------------------------------
 
 refuses "no such file" 1 "cannot read $tmp/none: No such file" batch "$tmp/none"
+refuses "a file without a name" 2 "the name of a file is empty" batch ""
+refuses "a file without a name, to score" 2 "the name of a file is empty" score --jsonl ""
 refuses "two files" 2 "one file of lines at a time" batch "$tmp/good" "$tmp/two"
 refuses "a file and standard input" 2 "not from both" batch "$tmp/good" -
 refuses "--restart without a file" 2 "--restart needs the file" batch --restart "$tmp/good"

@@ -175,9 +175,8 @@ bool checkpoint_holds(const struct checkpoint *c, const char *path)
     struct stat st;
     bool held = false;
     bool there = stat(path, &st) == 0;
-    for (const struct mapped_file *f = c->files; f && there && !held; f = f->next) {
+    for (const struct mapped_file *f = c->files; f && there && !held; f = f->next)
         held = is_file(c, f->name, &st);
-    }
     return held;
 }
 

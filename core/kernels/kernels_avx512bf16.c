@@ -202,7 +202,7 @@ INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, s
             wk[s] = w[s] + k;
             ahead[s] = wk[s] + BF_AHEAD;
         }
-        if (a->n_k >= BF_LONG)
+        if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))
             bf_tile(q, x, wk, n, n_x, ahead, BF_STREAMS);
         else
             bf_tile(q, x, wk, n, n_x, NULL, 0);

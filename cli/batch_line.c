@@ -354,13 +354,16 @@ static void read_members(struct batch_line *line, const char *text, size_t n, un
     json_scan_begin(&s, text, n, &why);
     for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
         const size_t i = find_key(key, where);
-        if (i == N_KEYS && line->error.code == ERR_NONE)
-            err_set(&line->error, ERR_USAGE, "unknown key \"%.*s\"",
-                    (int)(key.size < 100 ? key.size : 100), (const char *)key.data);
-        if (!json_scan_skip(&s, &value) || i == N_KEYS)
+        if (!json_scan_skip(&s, &value))
             continue;
-        struct value v = {line, i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key,
-                          (const char *)value.data, value.size};
+        struct value v = {line, NULL, (const char *)value.data, value.size};
+        if (i == N_KEYS) {
+            if (!is(&v, JSON_NULL) && line->error.code == ERR_NONE)
+                err_set(&line->error, ERR_USAGE, "unknown key \"%.*s\"",
+                        (int)(key.size < 100 ? key.size : 100), (const char *)key.data);
+            continue;
+        }
+        v.key = i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key;
         if (seen[i])
             spoil(line, v.key, "stands there twice");
         else if (!is(&v, JSON_NULL))

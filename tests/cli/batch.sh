@@ -24,10 +24,10 @@ cat >"$tmp/good" <<'END'
 {"prompt":"Once upon a time","max_tokens":8,"temperature":0}
 {"prompt": "The old king", "custom_id": "k\u00e9\n", "max_tokens": 10, "ids": true}
 
-{"custom_id":1.50,"prompt":[0,574,539],"max_tokens":3,"logprobs":2,"top_p":null}
+{"custom_id":1.50,"prompt":[0,574,539],"max_tokens":3,"logprobs":2,"top_p":null,"unheard_of":null}
 {"custom_id":true,"prompt":"A dog","stop":["zzz","."],"seed":18446744073709551615,"max_tokens":60}
 {"prompt":"A dog","stop":"garden","max_tokens":0}
-{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"model":"m","prompt":"A cat","max_tokens":5,"temperature":0,"logprobs":1,"n":1,"user":"u"}}
+{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"model":"m","prompt":"A cat","max_tokens":5,"temperature":0,"logprobs":1,"n":1,"user":"u","stream_options":null}}
 {"custom_id":"a\u0000b","prompt":"nul: \u0000","max_tokens":2}
 END
 succeeds "lines" batch --ordered "$tmp/good"

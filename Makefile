@@ -50,6 +50,7 @@ FLAGS_kernels_avx2   := -O3 -mavx2 -mfma -mf16c
 FLAGS_kernels_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
 FLAGS_kernels_avx512vnni := $(FLAGS_kernels_avx512) -mavx512vnni
 FLAGS_kernels_avx512bf16 := $(FLAGS_kernels_avx512vnni) -mavx512bf16
+FLAGS_kernels_avx512bf16_attend := $(FLAGS_kernels_avx512bf16)
 FLAGS_kernels_amx := $(FLAGS_kernels_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8
 FLAGS_kernels_amx_i8 := $(FLAGS_kernels_amx)
 FLAGS_kernels_amx_few := $(FLAGS_kernels_amx)

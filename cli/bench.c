@@ -79,10 +79,10 @@ static double kv_bytes(const struct model *m, const struct session_params *param
 }
 
 /* The work of n tokens at once behind `position` others. */
-static void add_pass(const struct model *m, int position, int n, struct work *total)
+static void add_pass(const struct bench *b, int position, int n, struct work *total)
 {
     struct work w;
-    work_of_pass(m, position, n, &w);
+    work_of_pass(b->model, position, n, b->kv == SESSION_KV_F32, &w);
     total->weight_bytes += w.weight_bytes;
     total->kv_positions += w.kv_positions;
     for (int form = 0; form < N_WORK_FORMS; form++)
@@ -92,9 +92,9 @@ static void add_pass(const struct model *m, int position, int n, struct work *to
 static void add_work(const struct bench *b, const struct bench_test *test, struct work *total)
 {
     if (test->is_prompt)
-        add_pass(b->model, test->depth, test->n, total);
+        add_pass(b, test->depth, test->n, total);
     for (int i = 0; !test->is_prompt && i < test->n; i++)
-        add_pass(b->model, test->depth + i, 1, total);
+        add_pass(b, test->depth + i, 1, total);
 }
 
 /* The seconds that the limits leave for the work. */

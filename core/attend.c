@@ -26,6 +26,14 @@ void attend_alibi_slopes(int n_heads, float bias_max, float *slopes)
     }
 }
 
+/* A worker's own. */
+struct room {
+    float *acc;     /* [UNIT_ROWS, kv_value_stride()] */
+    float *k_block; /* a block as f32 or, where queries are bf16, as the kernel wants it */
+    float *v_block;
+    uint16_t *q; /* [UNIT_ROWS, k_dim rounded up]: queries as bf16 */
+};
+
 /* What the units of a call have in common. */
 struct call {
     const struct kernels *kernels;
@@ -33,13 +41,41 @@ struct call {
     const struct kv *kv;
     const float *q;
     float *out;
-    float *acc;               /* [UNIT_ROWS, kv_value_stride()] */
-    float *k_block, *v_block; /* a block as f32 */
+    bool rounded;
+    struct room room;
 };
+
+/* Values of a query in bf16. */
+static size_t query_stride(const struct kv *kv)
+{
+    const size_t grain = 32;
+    return ((size_t)kv->k_dim + grain - 1) / grain * grain;
+}
 
 size_t attend_scratch(const struct kv *kv)
 {
-    return kv_value_stride(kv) * (UNIT_ROWS + KV_PAGE) + (size_t)kv->k_dim * KV_PAGE;
+    return kv_value_stride(kv) * (UNIT_ROWS + KV_PAGE) +
+           query_stride(kv) * (KV_PAGE + UNIT_ROWS / 2);
+}
+
+/* Each part is whole cache lines. */
+static struct room cut_room(const struct kv *kv, float *scratch)
+{
+    struct room r = {.acc = scratch};
+    r.k_block = r.acc + kv_value_stride(kv) * UNIT_ROWS;
+    r.v_block = r.k_block + query_stride(kv) * KV_PAGE;
+    r.q = (uint16_t *)(void *)(r.v_block + kv_value_stride(kv) * KV_PAGE);
+    return r;
+}
+
+/* The query as the kernels want it; r is its place in the unit. */
+static const void *prepare_query(const struct call *c, const float *q, int r)
+{
+    if (!c->rounded)
+        return q;
+    uint16_t *const out = c->room.q + (size_t)r * query_stride(c->kv);
+    c->kernels->to_bf16(out, q, (size_t)c->kv->k_dim);
+    return out;
 }
 
 /* A sink is as if a key had been seen whose score it is and whose value is zero. */
@@ -49,14 +85,14 @@ static void begin_rows(const struct call *c, const struct attend_run *run, int h
     const struct attend *const a = c->a;
     const int group = a->n_heads / c->kv->n_kv_heads;
     const size_t stride = kv_value_stride(c->kv);
-    memset(c->acc, 0, (size_t)n * stride * sizeof *c->acc);
+    memset(c->room.acc, 0, (size_t)n * stride * sizeof *c->room.acc);
     for (int r = 0; r < n; r++) {
         const int i = (first + r) / group, h = head * group + (first + r) % group;
         const int position = run->position + i;
         const size_t at = (size_t)(run->row + i) * (size_t)a->n_heads + (size_t)h;
         rows[r] = (struct attend_row){
-            .q = c->q + at * (size_t)c->kv->k_dim,
-            .acc = c->acc + (size_t)r * stride,
+            .q = prepare_query(c, c->q + at * (size_t)c->kv->k_dim, r),
+            .acc = c->room.acc + (size_t)r * stride,
             .max = a->sinks ? a->sinks[h] : -INFINITY,
             .sum = a->sinks ? 1 : 0,
             .slope = a->alibi_slopes ? a->alibi_slopes[h] : 0,
@@ -84,15 +120,15 @@ static void convert(const struct call *c, struct attend_args *args)
 {
     const size_t n_k = args->k_dim * KV_PAGE, n_v = args->v_dim * KV_PAGE;
     if (c->kv->type == KV_F16) {
-        c->kernels->to_f32[WEIGHT_F16](c->k_block, args->k, n_k);
-        c->kernels->to_f32[WEIGHT_F16](c->v_block, args->v, n_v);
+        c->kernels->to_f32[WEIGHT_F16](c->room.k_block, args->k, n_k);
+        c->kernels->to_f32[WEIGHT_F16](c->room.v_block, args->v, n_v);
     } else {
         const float one = 1;
-        c->kernels->decode[CODE_I8](c->k_block, args->k, n_k, n_k, &one, NULL);
-        c->kernels->decode[CODE_I8](c->v_block, args->v, n_v, n_v, &one, NULL);
+        c->kernels->decode[CODE_I8](c->room.k_block, args->k, n_k, n_k, &one, NULL);
+        c->kernels->decode[CODE_I8](c->room.v_block, args->v, n_v, n_v, &one, NULL);
     }
-    args->k = c->k_block;
-    args->v = c->v_block;
+    args->k = c->room.k_block;
+    args->v = c->room.v_block;
 }
 
 /* The rows over one block, `after` which another comes. */
@@ -113,8 +149,13 @@ static void attend_block(const struct call *c, const struct kv_block *b,
         .position = block * KV_PAGE,
         .scale = c->a->scale,
         .softcap = c->a->softcap,
+        .room = c->room.k_block,
     };
     enum kv_type type = c->kv->type;
+    if (c->rounded) {
+        c->kernels->attend_bf16[type](&args);
+        return;
+    }
     if (type != KV_F32 && n > CONVERT_ROWS) {
         convert(c, &args);
         type = KV_F32;
@@ -194,15 +235,13 @@ void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
                  const struct attend_run *runs, int n_runs, const float *q, float *scratch,
                  float *out)
 {
-    const size_t stride = kv_value_stride(kv);
     const struct call c = {.kernels = w->kernels,
                            .a = a,
                            .kv = kv,
                            .q = q,
                            .out = out,
-                           .acc = scratch,
-                           .v_block = scratch + stride * UNIT_ROWS,
-                           .k_block = scratch + stride * (UNIT_ROWS + KV_PAGE)};
+                           .rounded = a->rounded && w->kernels->attend_bf16[kv->type],
+                           .room = cut_room(kv, scratch)};
     struct unit mine = {.run = NULL};
     int turn = 0;
     for (int i = 0; i < n_runs; i++) {

@@ -19,6 +19,8 @@ struct attend {
     const float *alibi_slopes; /* [n_heads]: scores fall by slope * distance; NULL: they do not */
     const float *sinks; /* [n_heads]: one more logit in the softmax, which takes its share and
                            brings nothing; NULL: none */
+    bool rounded;       /* over a cache in fewer bits than f32 the products may be of bf16, as
+                           those of the matrices are */
     bool own_heads;     /* each worker attends its share of the cache's heads, and of the queries'
                            that go with them; else heads and rows are dealt out */
 };

@@ -158,6 +158,12 @@ static void apply_sums(struct product *p, size_t begin, size_t end)
         apply_range(p, begin, end);
 }
 
+bool linear_rounds(const struct worker *w, const struct linear *l)
+{
+    size_t group;
+    return best_form(w->kernels, l, &group) != OPERAND_F32;
+}
+
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
 {
     size_t group;

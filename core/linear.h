@@ -47,6 +47,9 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
                        size_t end, float *y, size_t y_stride, enum linear_store store);
 
+/* Whether linear_apply rounds x, where there is room for that. */
+bool linear_rounds(const struct worker *w, const struct linear *l);
+
 /* Makes the form that linear_apply would make, ahead of products with parts of x. */
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x);
 

@@ -123,6 +123,7 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .softcap = p->spec->attn_logit_softcapping,
                                   .alibi_slopes = p->weights->alibi_slopes,
                                   .sinks = weights->sinks,
+                                  .rounded = pass_rounds(w, p, &weights->attention_out),
                                   .own_heads = has_own_heads(w, p, layer)};
     const size_t n = (size_t)p->n;
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);

@@ -97,6 +97,12 @@ static inline struct operand pass_rows(const struct pass *p, const float *x, siz
     return operand_rows(x, n_k, n, n_k, &p->room);
 }
 
+/* Whether l rounds its rows: then attention beside it may round, too. */
+static inline bool pass_rounds(const struct worker *w, const struct pass *p, const struct linear *l)
+{
+    return p->room.base && linear_rounds(w, l);
+}
+
 /* Shows the rows that matrices of a layer are about to be applied to, [n, the matrices' n_in]. All
  * workers come here, and the rows stay until they have synced. */
 static inline void pass_show(const struct worker *w, const struct pass *p, int layer,

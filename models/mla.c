@@ -98,7 +98,8 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const struct attend attend = {.n_heads = p->spec->num_attention_heads,
-                                  .scale = p->spec->layers[layer].attention_scale};
+                                  .scale = p->spec->layers[layer].attention_scale,
+                                  .rounded = pass_rounds(w, p, &weights->attention_out)};
     const size_t n = (size_t)p->n, n_heads = (size_t)p->spec->num_attention_heads;
     size_t begin, end;
     project(w, p, weights, in);

@@ -69,9 +69,11 @@ static void add_role(struct work *w, const struct model *m, enum role role, int 
 
 /* Positions that some token of the pass sees, and, as operations, the scores of those that each
  * sees and the sums of their values. */
-static void add_attention(struct work *w, const struct model_spec *spec, int layer, int position,
-                          int n)
+static void add_attention(struct work *w, const struct model *m, int layer, int position, int n,
+                          bool kv_f32)
 {
+    const struct model_spec *spec = &m->spec;
+    const enum work_form beside = form_of(&m->weights.layers[layer].attention_out);
     const struct mla_spec *mla = &spec->mla;
     const int window = spec->layers[layer].window;
     const int latent = 2 * mla->kv_lora_rank + mla->qk_rope_head_dim;
@@ -81,10 +83,11 @@ static void add_attention(struct work *w, const struct model_spec *spec, int lay
     for (int i = position; i < position + n; i++)
         seen += window && window < i + 1 ? window : i + 1;
     w->kv_positions += (double)(position + n - first) / spec->num_hidden_layers;
-    w->operations[WORK_F32] += 2 * seen * spec->num_attention_heads * width;
+    w->operations[kv_f32 || beside == WORK_F32 ? WORK_F32 : WORK_BF16] +=
+        2 * seen * spec->num_attention_heads * width;
 }
 
-void work_of_pass(const struct model *m, int position, int n, struct work *out)
+void work_of_pass(const struct model *m, int position, int n, bool kv_f32, struct work *out)
 {
     *out = (struct work){.weight_bytes = 0};
     for (enum role role = 0; role < ROLE_COUNT; role++) {
@@ -94,5 +97,5 @@ void work_of_pass(const struct model *m, int position, int n, struct work *out)
                 add_role(out, m, role, layer, n);
     }
     for (int layer = 0; layer < m->spec.num_hidden_layers; layer++)
-        add_attention(out, &m->spec, layer, position, n);
+        add_attention(out, m, layer, position, n, kv_f32);
 }

@@ -10,8 +10,8 @@
 
 /* Which dots can do a matrix's arithmetic. */
 enum work_form {
-    WORK_F32,  /* stored F32 or F16; attention */
-    WORK_BF16, /* stored BF16, or floating-point codes of 8 bits and fewer */
+    WORK_F32,  /* stored F32 or F16; attention beside them, or over a cache in f32 */
+    WORK_BF16, /* stored BF16, or floating-point codes of 8 bits and fewer; other attention */
     WORK_INT8, /* integer codes */
     N_WORK_FORMS
 };
@@ -23,7 +23,7 @@ struct work {
 };
 
 /* n tokens at once behind `position` others, with logits for the last. Experts count as far as
- * tokens choose them, each token others as long as there are any. */
-void work_of_pass(const struct model *m, int position, int n, struct work *out);
+ * tokens choose them, each token others as long as there are any. kv_f32: the cache keeps f32. */
+void work_of_pass(const struct model *m, int position, int n, bool kv_f32, struct work *out);
 
 #endif

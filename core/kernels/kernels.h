@@ -76,13 +76,13 @@ enum { ATTEND_BLOCK = 64, ATTEND_LANES = 16 };
  * begins with max -INFINITY (or the head's sink), sum 0 (or 1, the sink's share) and acc zero; what
  * attention brings is acc / sum. */
 struct attend_row {
-    const float *q; /* [k_dim] */
-    float *acc;     /* [v_dim]: the sum over positions of exp(score - max) * value */
-    float max;      /* of the scores so far */
-    float sum;      /* of exp(score - max) */
-    float slope;    /* the score falls by slope * distance (ALiBi); 0: it does not */
-    int position;   /* of the query: the last that it sees */
-    int first;      /* the first that it sees */
+    const void *q; /* [k_dim] f32, or bf16 where the slot says so */
+    float *acc;    /* [v_dim]: the sum over positions of exp(score - max) * value */
+    float max;     /* of the scores so far */
+    float sum;     /* of exp(score - max) */
+    float slope;   /* the score falls by slope * distance (ALiBi); 0: it does not */
+    int position;  /* of the query: the last that it sees */
+    int first;     /* the first that it sees */
 };
 
 /*
@@ -109,7 +109,13 @@ struct attend_args {
     int position; /* of the block's first */
     float scale;
     float softcap;
+    void *room; /* of attend_bf16: kernels_attend_room() bytes, in cache lines */
 };
+
+static inline size_t kernels_attend_room(size_t k_dim, size_t v_dim)
+{
+    return ((k_dim + 1) / 2 * 2 + v_dim) * ATTEND_BLOCK * sizeof(uint16_t);
+}
 
 /*
  * A row of activations in int8, as to_i8 makes it from n values: k rounded up to whole blocks, zero
@@ -231,6 +237,11 @@ struct kernels {
 
     /* ORDER. One block of attention (struct attend_args); see there. */
     void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
+
+    /* ROUNDED. The same with queries in bf16, rows of q zero up to a multiple of 2 values; keys,
+     * values and what these are multiplied with are rounded to bf16. NULL where the level has no
+     * instruction for it, and for F32, which is there to be exact. */
+    void (*attend_bf16[N_CACHE_TYPES])(const struct attend_args *a);
 
     /* EXACT. A row in 8 bits: the scale, max |x| / 127 rounded to bf16 (to 0 where it would be
      * subnormal), is returned, and codes[k] = x[k] / scale, rounded to the nearest whole number

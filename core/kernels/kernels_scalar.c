@@ -547,9 +547,10 @@ static inline double cache_at(int type, const void *cache, size_t i)
 static inline float attend_score(const struct attend_args *a, int type,
                                  const struct attend_row *row, size_t j)
 {
+    const float *const q = row->q;
     double sum = 0;
     for (size_t d = 0; d < a->k_dim; d++)
-        sum += (double)row->q[d] * cache_at(type, a->k, d * ATTEND_BLOCK + j);
+        sum += (double)q[d] * cache_at(type, a->k, d * ATTEND_BLOCK + j);
     sum *= (double)a->scale * (a->k_scales ? (double)a->k_scales[j] : 1);
     if (a->softcap > 0)
         sum = (double)a->softcap * tanh(sum / (double)a->softcap);

@@ -30,6 +30,7 @@ void kernels_avx2_fill(struct kernels *k);
 void kernels_avx512_fill(struct kernels *k);
 void kernels_avx512vnni_fill(struct kernels *k);
 void kernels_avx512bf16_fill(struct kernels *k);
+void kernels_avx512bf16_attend_fill(struct kernels *k); /* a part of the above */
 void kernels_amx_fill(struct kernels *k);
 void kernels_amx_i8_fill(struct kernels *k); /* a part of the above */
 

@@ -149,10 +149,12 @@ static void bench_attend(const struct bench *b, void (*f)(const struct attend_ar
     enum { DIM = 128, ROWS = 96 };
     static const size_t row_counts[] = {1, 4, 7, ROWS};
     struct attend_row rows[ROWS];
+    static unsigned char room[DIM * ATTEND_BLOCK * 4] __attribute__((aligned(64)));
     const size_t half = DIM * ATTEND_BLOCK * size;
     for (size_t i = 0; i < sizeof row_counts / sizeof *row_counts; i++) {
         const size_t n = row_counts[i], n_blocks = n == ROWS ? 8 : BENCH_WEIGHT_BYTES / 2 / half;
-        struct attend_args a = {.rows = rows, .n_rows = n, .k_dim = DIM, .v_dim = DIM, .scale = 1};
+        struct attend_args a = {
+            .rows = rows, .n_rows = n, .k_dim = DIM, .v_dim = DIM, .scale = 1, .room = room};
         char what[64];
         double seconds;
         for (size_t r = 0; r < n; r++)

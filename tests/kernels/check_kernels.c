@@ -94,7 +94,7 @@ struct area {
     size_t n_bytes;
 };
 
-static struct area areas[6];
+static struct area areas[7];
 
 static void areas_map(void)
 {
@@ -745,6 +745,7 @@ struct attention {
     struct attend_row rows[MAX_ROWS];
     float *acc; /* [n_rows, v_dim] */
     int type;
+    bool rounded; /* queries are bf16 */
 };
 
 static void random_elements(unsigned char *at, size_t n, int type)
@@ -788,11 +789,37 @@ static void random_rows(struct attention *t, const float *q)
     }
 }
 
-static void random_attention(struct attention *t, int type)
+/* A value as bf16, and what that is. */
+static float round_to_bf16(uint16_t *half, float x)
+{
+    float out;
+    uint16_t whole[32];
+    scalar->to_bf16(whole, &x, 1);
+    scalar->to_f32[WEIGHT_BF16](&out, whole, 1);
+    *half = whole[0];
+    return out;
+}
+
+/* Queries in bf16, each with a zero behind an odd number of values. */
+static void round_queries(struct attention *t)
+{
+    const size_t stride = (t->a.k_dim + 1) / 2 * 2;
+    uint16_t *const halves = area_place(2, t->a.n_rows * stride * sizeof *halves, sizeof *halves);
+    for (size_t i = 0; i < t->a.n_rows; i++) {
+        uint16_t *const q = halves + i * stride;
+        q[stride - 1] = 0;
+        for (size_t d = 0; d < t->a.k_dim; d++)
+            round_to_bf16(&q[d], random_unit());
+        t->rows[i].q = q;
+    }
+    t->a.room = area_place(6, kernels_attend_room(t->a.k_dim, t->a.v_dim), 64);
+}
+
+static void random_attention(struct attention *t, int type, bool rounded)
 {
     const size_t k_dim = 1 + random_size(280), n_rows = 1 + random_size(MAX_ROWS - 72);
     const size_t v_dim = ATTEND_LANES * (1 + random_below(9));
-    *t = (struct attention){.type = type};
+    *t = (struct attention){.type = type, .rounded = rounded};
     unsigned char *const k = area_place(0, k_dim * ATTEND_BLOCK * cache_bytes[type], 4);
     unsigned char *const v = area_place(1, v_dim * ATTEND_BLOCK * cache_bytes[type], 4);
     float *const q = area_floats(2, n_rows * k_dim);
@@ -813,6 +840,8 @@ static void random_attention(struct attention *t, int type)
         t->a.v_scales = random_scales(5);
     }
     random_rows(t, q);
+    if (rounded)
+        round_queries(t);
 }
 
 /* The rows [first, first + n) go over the block; the results are in rows and acc. */
@@ -839,6 +868,49 @@ static float element(const struct attention *t, const void *cache, size_t i)
     return f;
 }
 
+static double query(const struct attention *t, const struct attend_row *row, size_t d)
+{
+    float f;
+    scalar->to_f32[t->rounded ? WEIGHT_BF16 : WEIGHT_F32](
+        &f, (const unsigned char *)row->q + d * (t->rounded ? 2 : 4), 1);
+    return (double)f;
+}
+
+/* n elements of a cache, rounded to bf16, in malloc'ed memory. */
+static float *rounded_elements(const struct attention *t, const void *cache, size_t n)
+{
+    uint16_t unused;
+    float *const out = malloc(n * sizeof *out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = round_to_bf16(&unused, element(t, cache, i));
+    return out;
+}
+
+/* The definition on what the slot sees: where it rounds, on rounded operands. */
+static void attention_truth(const struct attention *t, struct attend_row *rows, float *acc)
+{
+    if (!t->rounded) {
+        attention_run(t, scalar->attend[t->type], rows, acc, 0, t->a.n_rows);
+        return;
+    }
+    static struct attention exact;
+    exact = *t;
+    float *const k = rounded_elements(t, t->a.k, t->a.k_dim * ATTEND_BLOCK);
+    float *const v = rounded_elements(t, t->a.v, t->a.v_dim * ATTEND_BLOCK);
+    float *const q = malloc(t->a.n_rows * t->a.k_dim * sizeof *q);
+    for (size_t i = 0; i < t->a.n_rows; i++) {
+        exact.rows[i].q = q + i * t->a.k_dim;
+        for (size_t d = 0; d < t->a.k_dim; d++)
+            q[i * t->a.k_dim + d] = (float)query(t, &t->rows[i], d);
+    }
+    exact.a.k = k;
+    exact.a.v = v;
+    attention_run(&exact, scalar->attend[CACHE_F32], rows, acc, 0, t->a.n_rows);
+    free(k);
+    free(v);
+    free(q);
+}
+
 static bool is_seen(const struct attention *t, const struct attend_row *row, size_t j)
 {
     const int position = t->a.position + (int)j;
@@ -852,7 +924,7 @@ static double score_tolerance(const struct attention *t, const struct attend_row
     for (size_t j = 0; j < ATTEND_BLOCK; j++) {
         double sum = 0;
         for (size_t d = 0; is_seen(t, row, j) && d < t->a.k_dim; d++)
-            sum += fabs((double)row->q[d] * (double)element(t, t->a.k, d * ATTEND_BLOCK + j));
+            sum += fabs(query(t, row, d) * (double)element(t, t->a.k, d * ATTEND_BLOCK + j));
         largest = fmax(largest, sum * (t->a.k_scales ? (double)t->a.k_scales[j] : 1));
     }
     const double distance = fabs((double)row->slope) * (row->position - t->a.position + 1);
@@ -866,16 +938,18 @@ static void attention_compare(const struct attention *t, const struct attend_row
     for (size_t i = 0; i < t->a.n_rows; i++) {
         const struct attend_row *const row = &t->rows[i];
         const double score = score_tolerance(t, row), relative = 4 * score + 300 * ulp;
+        const double weight = relative + (t->rounded ? 0x1p-8 : 0); /* of a value */
         expect_close(found[i].max, expected[i].max, score, i);
         expect_close(found[i].sum, expected[i].sum, relative * (double)expected[i].sum, i);
         for (size_t d = 0; d < t->a.v_dim; d++) {
-            double size = fabs((double)row->acc[d]), max = 0;
+            double max = 0;
             for (size_t j = 0; j < ATTEND_BLOCK; j++)
                 if (is_seen(t, row, j))
                     max = fmax(max, fabs((double)element(t, t->a.v, j * t->a.v_dim + d)) *
                                         (t->a.v_scales ? (double)t->a.v_scales[j] : 1));
-            size += max * (double)expected[i].sum;
-            expect_close(found[i].acc[d], expected[i].acc[d], relative * size, d);
+            expect_close(
+                found[i].acc[d], expected[i].acc[d],
+                relative * fabs((double)row->acc[d]) + weight * max * (double)expected[i].sum, d);
         }
     }
 }
@@ -903,15 +977,14 @@ static void attention_again(struct attention *t, attend_fn *f, const struct atte
     free(acc);
 }
 
-static void check_attend(const struct slot *slot, const struct kernels *k)
+static void check_attention(const struct slot *slot, const struct kernels *k, bool rounded)
 {
-    attend_fn *f, *truth;
+    attend_fn *f;
     slot_get(slot, k, &f);
-    slot_get(slot, scalar, &truth);
     for (int c = 0; c < N_CASES; c++) {
         static struct attention t;
         struct attend_row found[MAX_ROWS], expected[MAX_ROWS];
-        random_attention(&t, slot->type);
+        random_attention(&t, slot->type, rounded);
         const size_t n_acc = t.a.n_rows * t.a.v_dim;
         float *const acc = malloc(n_acc * sizeof *acc), *const truth_acc =
                                                             malloc(n_acc * sizeof *acc);
@@ -920,13 +993,26 @@ static void check_attend(const struct slot *slot, const struct kernels *k)
                  slot->name, t.a.n_rows, t.a.k_dim, t.a.v_dim, t.a.position, (double)t.a.scale,
                  (double)t.a.softcap, t.a.k_scales ? " scales" : "");
         attention_run(&t, f, found, acc, 0, t.a.n_rows);
-        attention_run(&t, truth, expected, truth_acc, 0, t.a.n_rows);
+        attention_truth(&t, expected, truth_acc);
         attention_compare(&t, found, expected);
         attention_again(&t, f, found);
         areas_check();
         free(acc);
         free(truth_acc);
     }
+}
+
+static void check_attend(const struct slot *slot, const struct kernels *k)
+{
+    check_attention(slot, k, false);
+}
+
+static void check_attend_bf16(const struct slot *slot, const struct kernels *k)
+{
+    attend_fn *f;
+    slot_get(slot, k, &f);
+    if (f)
+        check_attention(slot, k, true);
 }
 
 /* ---- quantising ---- */
@@ -1066,6 +1152,14 @@ static void speed_attend(const struct slot *slot, const struct bench *b)
     bench_attend(b, f, cache_bytes[slot->type]);
 }
 
+static void speed_attend_bf16(const struct slot *slot, const struct bench *b)
+{
+    attend_fn *f;
+    slot_get(slot, b->k, &f);
+    if (f)
+        bench_attend(b, f, cache_bytes[slot->type]);
+}
+
 static void speed_cache_store(const struct slot *slot, const struct bench *b)
 {
     store_fn *f;
@@ -1182,10 +1276,10 @@ static void speed_peak(const struct slot *slot, const struct bench *b)
         .bench = bench_                                                                            \
     }
 
-#define CACHE(field, suffix, type_)                                                                \
+#define CACHE(field, suffix, type_, null)                                                          \
     {                                                                                              \
         .name = #field " " suffix, .offset = offsetof(struct kernels, field[type_]),               \
-        .check = check_##field, .bench = speed_##field, .type = type_                              \
+        .check = check_##field, .bench = speed_##field, .type = type_, .may_be_null = null         \
     }
 
 static const struct slot slots[] = {
@@ -1220,12 +1314,15 @@ static const struct slot slots[] = {
     SLOT(scale, check_scale, speed_scale),
     SLOT(rope_half, check_rope, speed_rope),
     SLOT(softmax, check_softmax, speed_one_operand),
-    CACHE(cache_store, "f32", CACHE_F32),
-    CACHE(cache_store, "f16", CACHE_F16),
-    CACHE(cache_store, "i8", CACHE_I8),
-    CACHE(attend, "f32", CACHE_F32),
-    CACHE(attend, "f16", CACHE_F16),
-    CACHE(attend, "i8", CACHE_I8),
+    CACHE(cache_store, "f32", CACHE_F32, false),
+    CACHE(cache_store, "f16", CACHE_F16, false),
+    CACHE(cache_store, "i8", CACHE_I8, false),
+    CACHE(attend, "f32", CACHE_F32, false),
+    CACHE(attend, "f16", CACHE_F16, false),
+    CACHE(attend, "i8", CACHE_I8, false),
+    CACHE(attend_bf16, "f32", CACHE_F32, true),
+    CACHE(attend_bf16, "f16", CACHE_F16, true),
+    CACHE(attend_bf16, "i8", CACHE_I8, true),
     SLOT(quant_row, check_quant_row, speed_quant_row),
     SLOT(quant_scales, check_quant_scales, speed_quant_scales),
     SLOT(quant_codes, check_quant_codes, speed_quant_codes),

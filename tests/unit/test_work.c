@@ -47,13 +47,13 @@ static void test_plain(void **state)
     const double layer = 2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256, head = 4096 * 256;
     const double norms = 11 * 256 * 4;
     struct work w;
-    work_of_pass(o.model, 0, 1, &w);
+    work_of_pass(o.model, 0, 1, false, &w);
     expect(w.weight_bytes, 2 * (5 * layer + head + 256) + norms);
-    expect(w.operations[WORK_BF16], 2 * (5 * layer + head));
-    expect(w.operations[WORK_F32], 5 * 8 * 2 * 2 * 32);
+    expect(w.operations[WORK_BF16], 2 * (5 * layer + head) + 5 * 8 * 2 * 2 * 32);
+    expect(w.operations[WORK_F32], 0);
     expect(w.operations[WORK_INT8], 0);
 
-    work_of_pass(o.model, 100, 3, &w);
+    work_of_pass(o.model, 100, 3, true, &w);
     expect(w.weight_bytes, 2 * (5 * layer + head + 3 * 256) + norms);
     expect(w.operations[WORK_BF16], 2 * (3 * 5 * layer + head));
     expect(w.kv_positions, 103);
@@ -69,11 +69,11 @@ static void test_experts(void **state)
     const double shared = 2 * 40 * 40 + 2 * 20 * 40 + 6 * 40, expert = 3 * 16 * 40, head = 67 * 40;
     const double norms = 5 * 40 * 4;
     struct work w;
-    work_of_pass(o.model, 0, 1, &w);
+    work_of_pass(o.model, 0, 1, false, &w);
     expect(w.weight_bytes, 2 * (2 * (shared + 2 * expert) + head + 40) + norms);
-    expect(w.operations[WORK_BF16], 2 * (2 * (shared + 2 * expert) + head));
+    expect(w.operations[WORK_BF16], 2 * (2 * (shared + 2 * expert) + head) + 2 * 4 * 2 * 2 * 10);
 
-    work_of_pass(o.model, 0, 5, &w);
+    work_of_pass(o.model, 0, 5, true, &w);
     expect(w.weight_bytes, 2 * (2 * (shared + 6 * expert) + head + 5 * 40) + norms);
     expect(w.operations[WORK_BF16], 2 * (5 * 2 * (shared + 2 * expert) + head));
     close_model(&o);
@@ -85,8 +85,8 @@ static void test_window(void **state)
     (void)state;
     struct opened o = open_model("tests/golden/gpt_oss-bf16");
     struct work near, far;
-    work_of_pass(o.model, 3, 1, &near);
-    work_of_pass(o.model, 199, 1, &far);
+    work_of_pass(o.model, 3, 1, true, &near);
+    work_of_pass(o.model, 199, 1, true, &far);
     expect(far.weight_bytes, near.weight_bytes);
     expect(near.kv_positions, 4);
     expect(far.kv_positions, (8. + 200) / 2);
@@ -102,10 +102,10 @@ static void test_quantised(void **state)
     struct opened o = open_model("tests/golden/quantised/llama-ct-int4");
     const double layer = 2 * 128 * 128 + 2 * 32 * 128 + 3 * 256 * 128, head = 112 * 128;
     struct work w;
-    work_of_pass(o.model, 0, 1, &w);
+    work_of_pass(o.model, 0, 1, false, &w);
     expect(w.weight_bytes, 2 * (layer / 2 + layer / 128 * 2) + 2 * (head + 128) + 5 * 128 * 4);
     expect(w.operations[WORK_INT8], 2 * 2 * layer);
-    expect(w.operations[WORK_BF16], 2 * head);
+    expect(w.operations[WORK_BF16], 2 * head + 2 * 4 * 2 * 2 * 32);
     close_model(&o);
 }
 
@@ -123,10 +123,10 @@ static void test_quantised_at_load(void **state)
     const double layer = 2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256, head = 4096 * 256;
     const double layer_rows = 2 * 256 + 2 * 128 + 2 * 640 + 256;
     struct work w;
-    work_of_pass(o.model, 0, 1, &w);
+    work_of_pass(o.model, 0, 1, false, &w);
     expect(w.weight_bytes, 5 * (layer + 2 * layer_rows) + head + 2 * 4096 + 2 * 256 + 11 * 256 * 4);
     expect(w.operations[WORK_INT8], 2 * (5 * layer + head));
-    expect(w.operations[WORK_BF16], 0);
+    expect(w.operations[WORK_BF16], 5 * 8 * 2 * 2 * 32);
     compute_close(c);
     close_model(&o);
 }

@@ -1,0 +1,414 @@
+/*
+ * Attention of the rung with AVX-512 BF16: both products as dots of pairs of bf16, summed in f32.
+ * Keys are paired over dimensions, values over positions, and so are queries and the weights of
+ * values; the softmax between them stays in f32.
+ *
+ * As in attend.inc outputs lie in lanes and a row's sum is one chain: a score's over the pairs of
+ * dimensions, a value's over the pairs of positions of which the row sees one at least. What it
+ * does not see of a pair is zero.
+ */
+#include "core/kernels/rungs.h"
+#include "core/kernels/vectors_avx512.h"
+
+#include "core/kernels/scores.inc"
+
+/*
+ * A tile is up to AB_X rows times AB_V vectors of sums, or up to AB_FEW rows times half as many.
+ * The rows of one tile read the cache as it lies; for more of them a block is brought to pairs
+ * once, in the room. The weights of AB_ROWS rows are on the stack, 12 KB.
+ */
+enum {
+    AB_X = 6,
+    AB_FEW = 8,
+    AB_V = ATTEND_BLOCK / V_LANES,
+    AB_ROWS = 96,
+    AB_PAIRS = ATTEND_BLOCK / 2
+};
+
+/* What tiles read: of N_CACHE_TYPES the room. */
+enum { CACHE_PAIRS = N_CACHE_TYPES };
+
+struct ab_block {
+    const struct attend_args *a;
+    int type;
+    const vi *k; /* [(k_dim + 1) / 2, AB_V], of CACHE_PAIRS */
+    const vi *v; /* [AB_PAIRS, v_dim / V_LANES] */
+};
+
+INLINE vf ab_dot(vf acc, vi a, vi b)
+{
+    return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b);
+}
+
+/* Pairs of the lanes of two vectors. */
+INLINE vi ab_pair(vf first, vf second)
+{
+    static const uint16_t order[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second, first);
+    return (vi)_mm512_permutexvar_epi16((__m512i)vi_load(order), halves);
+}
+
+INLINE vi ab_broadcast(const uint16_t *pair)
+{
+    int32_t both;
+    memcpy(&both, pair, sizeof both);
+    return vi_set(both);
+}
+
+/* Dimensions d and d + 1 of the keys of V_LANES positions from j on. */
+INLINE vi ab_keys(const struct attend_args *a, int type, size_t d, size_t j)
+{
+    const vf first = cache_load(type, a->k, d * ATTEND_BLOCK + j);
+    const bool second = d + 1 < a->k_dim;
+    return ab_pair(first, second ? cache_load(type, a->k, (d + 1) * ATTEND_BLOCK + j) : v_set(0));
+}
+
+/* V_LANES dimensions from d on of the values of positions j and j + 1. */
+INLINE vi ab_values(const struct attend_args *a, int type, size_t j, size_t d)
+{
+    return ab_pair(cache_load(type, a->v, j * a->v_dim + d),
+                   cache_load(type, a->v, (j + 1) * a->v_dim + d));
+}
+
+INLINE void ab_convert(struct ab_block *b, int type)
+{
+    const struct attend_args *const a = b->a;
+    vi *k = a->room, *v;
+    b->k = k;
+    for (size_t d = 0; d < a->k_dim; d += 2) {
+        cache_ask(type, a->next_k, d * ATTEND_BLOCK, 2 * ATTEND_BLOCK);
+        for (size_t j = 0; j < ATTEND_BLOCK; j += V_LANES)
+            vi_store(k++, ab_keys(a, type, d, j));
+    }
+    b->v = v = k;
+    for (size_t j = 0; j < ATTEND_BLOCK; j += 2) {
+        cache_ask(type, a->next_v, j * a->v_dim, 2 * a->v_dim);
+        for (size_t d = 0; d < a->v_dim; d += V_LANES)
+            vi_store(v++, ab_values(a, type, j, d));
+    }
+}
+
+/* ---- scores ---- */
+
+INLINE size_t ab_tile_vectors(size_t n_x)
+{
+    return n_x <= AB_X ? AB_V : AB_V / 2;
+}
+
+/* scores[n_x, ATTEND_BLOCK]: products of queries and the keys of n_v vectors from vector v0 on. */
+INLINE void ab_scores(float *scores, const struct ab_block *b, const struct attend_row *rows,
+                      int type, size_t v0, size_t n_x, size_t n_v)
+{
+    const struct attend_args *const a = b->a;
+    vf sum[AB_FEW][AB_V];
+    vi k[AB_V];
+    UNROLL
+    for (size_t i = 0; i < n_x; i++)
+        UNROLL
+    for (size_t v = 0; v < n_v; v++)
+        sum[i][v] = v_set(0);
+    for (size_t d = 0; d < a->k_dim; d += 2) {
+        UNROLL
+        for (size_t v = 0; v < n_v; v++)
+            k[v] = type == CACHE_PAIRS ? vi_load(b->k + d / 2 * AB_V + v0 + v)
+                                       : ab_keys(a, type, d, (v0 + v) * V_LANES);
+        if (type != CACHE_PAIRS)
+            cache_ask(type, a->next_k, v0 * V_LANES * a->k_dim + d * n_v * V_LANES,
+                      2 * n_v * V_LANES);
+        UNROLL
+        for (size_t i = 0; i < n_x; i++) {
+            const vi q = ab_broadcast((const uint16_t *)rows[i].q + d);
+            UNROLL
+            for (size_t v = 0; v < n_v; v++)
+                sum[i][v] = ab_dot(sum[i][v], q, k[v]);
+        }
+    }
+    UNROLL
+    for (size_t i = 0; i < n_x; i++)
+        UNROLL
+    for (size_t v = 0; v < n_v; v++)
+        v_store(scores + i * ATTEND_BLOCK + (v0 + v) * V_LANES, sum[i][v]);
+}
+
+/* ---- the softmax ---- */
+
+/*
+ * 2^x for x that is not above 0 but by rounding; what would be no normal number is 0. 2^x = 2^n
+ * 2^r, |r| <= 1/2, with 2^r = 1 + r p(r), p interpolated at the Chebyshev nodes: 7e-6 off, of the
+ * 2e-3 that rounding to bf16 takes. Adding 1.5 * 2^23 + 127 leaves n + 127 in the lowest bits,
+ * which move up to be the exponent.
+ */
+INLINE vf v_exp2_below(vf x)
+{
+    const vf shift = v_set(0x1.8p23f + 127);
+    x = v_max(v_set(-127), x);
+    const vf t = x + shift, r = x - (t - shift);
+    vf p = v_set(9.656710289e-3f);
+    p = v_fma(p, r, v_set(5.583828295e-2f));
+    p = v_fma(p, r, v_set(2.402253010e-1f));
+    p = v_fma(p, r, v_set(6.931367339e-1f));
+    return v_fma(p, r, v_set(1)) * (vf)((vi)t << 23);
+}
+
+#define LOG2_E 1.44269504f
+
+/* Products become scores; where nothing but the scale is to be done, this waits for what comes
+ * next. Returns the largest. */
+INLINE float ab_bend(const struct attend_args *a, const struct attend_row *row,
+                     const struct seen *seen, bool plain, float *scores)
+{
+    vf s[AB_V];
+    UNROLL
+    for (size_t v = 0; v < AB_V; v++)
+        s[v] = v_load(scores + v * V_LANES);
+    for (size_t v = 0; !plain && v < AB_V; v++) {
+        s[v] = bent(a, row, seen, s[v] * v_set(a->scale), v * V_LANES);
+        v_store(scores + v * V_LANES, s[v]);
+    }
+    return _mm512_reduce_max_ps(v_max(v_max(s[0], s[1]), v_max(s[2], s[3]))) *
+           (plain ? a->scale : 1);
+}
+
+/* Scores times `scale` become the weights of the values; returns the sum by lanes of what they are
+ * but for the values' scales. */
+INLINE vf ab_weigh(const struct attend_args *a, float scale, float shift, const float *scores,
+                   uint16_t *weights)
+{
+    const vf factor = v_set(scale * LOG2_E), most = v_set(-shift * LOG2_E);
+    vf e[AB_V];
+    UNROLL
+    for (size_t v = 0; v < AB_V; v++)
+        e[v] = v_exp2_below(v_fma(v_load(scores + v * V_LANES), factor, most));
+    const vf sum = (e[0] + e[1]) + (e[2] + e[3]);
+    for (size_t v = 0; a->v_scales && v < AB_V; v++)
+        e[v] *= v_load(a->v_scales + v * V_LANES);
+    UNROLL
+    for (size_t v = 0; v < AB_V; v += 2)
+        vi_store(weights + v * V_LANES, (vi)_mm512_cvtne2ps_pbh(e[v + 1], e[v]));
+    return sum;
+}
+
+/* Row by row in each loop, so that no row waits for another's sums. */
+static __attribute__((noinline, noclone)) void ab_softmax(const struct attend_args *a,
+                                                          struct attend_row *rows,
+                                                          struct seen *seen, float *scores,
+                                                          uint16_t *weights, size_t n_x)
+{
+    float shifts[AB_FEW], scales[AB_FEW], factors[V_LANES] = {0}, sums[AB_FEW] = {0};
+    vf lanes[AB_FEW];
+    for (size_t i = 0; i < n_x; i++) {
+        const bool plain = a->scale > 0 && is_plain(a, &rows[i], &seen[i]);
+        const float most = ab_bend(a, &rows[i], &seen[i], plain, scores + i * ATTEND_BLOCK);
+        const float max = most > rows[i].max ? most : rows[i].max;
+        shifts[i] = max == -INFINITY ? 0 : max;
+        scales[i] = plain ? a->scale : 1;
+        factors[i] = (rows[i].max - shifts[i]) * LOG2_E;
+        rows[i].max = max;
+    }
+    v_store(factors, v_exp2_below(v_load(factors)));
+    for (size_t i = 0; i < n_x; i++)
+        lanes[i] = ab_weigh(a, scales[i], shifts[i], scores + i * ATTEND_BLOCK,
+                            weights + i * ATTEND_BLOCK);
+    for (size_t i = n_x; i < AB_FEW; i++)
+        lanes[i] = v_set(0);
+    for (size_t i = 0; i < n_x; i += 4)
+        v_sum4(sums + i, lanes[i], lanes[i + 1], lanes[i + 2], lanes[i + 3]);
+    for (size_t i = 0; i < n_x; i++) {
+        seen[i].factor = factors[i];
+        rows[i].sum = rows[i].sum * factors[i] + sums[i];
+    }
+}
+
+/* ---- values ---- */
+
+/* acc[i] += the pairs [begin, end) of positions, whole ones, for n_v vectors from d on. */
+INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *rows,
+                           const uint16_t *weights, int type, size_t d, size_t begin, size_t end,
+                           size_t n_x, size_t n_v)
+{
+    const struct attend_args *const a = b->a;
+    vf acc[AB_FEW][AB_V];
+    vi value[AB_V];
+    UNROLL
+    for (size_t i = 0; i < n_x; i++)
+        UNROLL
+    for (size_t v = 0; v < n_v; v++)
+        acc[i][v] = v_load(rows[i].acc + d + v * V_LANES);
+    for (size_t p = begin; p < end; p++) {
+        UNROLL
+        for (size_t v = 0; v < n_v; v++)
+            value[v] = type == CACHE_PAIRS ? vi_load(b->v + (p * a->v_dim + d) / V_LANES + v)
+                                           : ab_values(a, type, 2 * p, d + v * V_LANES);
+        if (type != CACHE_PAIRS)
+            cache_ask(type, a->next_v, d * ATTEND_BLOCK + 2 * p * n_v * V_LANES, 2 * n_v * V_LANES);
+        UNROLL
+        for (size_t i = 0; i < n_x; i++) {
+            const vi w = ab_broadcast(weights + i * ATTEND_BLOCK + 2 * p);
+            UNROLL
+            for (size_t v = 0; v < n_v; v++)
+                acc[i][v] = ab_dot(acc[i][v], w, value[v]);
+        }
+    }
+    UNROLL
+    for (size_t i = 0; i < n_x; i++)
+        UNROLL
+    for (size_t v = 0; v < n_v; v++)
+        v_store(rows[i].acc + d + v * V_LANES, acc[i][v]);
+}
+
+INLINE void ab_values_pairs(const struct ab_block *b, const struct attend_row *rows,
+                            const uint16_t *weights, int type, size_t begin, size_t end, size_t n_x)
+{
+    const size_t v_dim = b->a->v_dim, n_v = ab_tile_vectors(n_x);
+    size_t d = 0;
+    if (begin >= end)
+        return;
+    for (; d + n_v * V_LANES <= v_dim; d += n_v * V_LANES)
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v);
+    switch ((v_dim - d) / V_LANES) {
+    case 3:
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 3 ? 3 : 0);
+        break;
+    case 2:
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 2 ? 2 : 0);
+        break;
+    case 1:
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, 1);
+        break;
+    default:
+        break;
+    }
+}
+
+/* One row over the pairs that hold positions of [begin, end). */
+static void ab_values_edge(const struct attend_args *a, const struct attend_row *row,
+                           const uint16_t *weights, int type, size_t begin, size_t end)
+{
+    for (size_t j = begin / 2 * 2; j < end; j += 2) {
+        const int low = j >= begin ? 0xffff : 0, high = j + 1 < end ? (int)0xffff0000 : 0;
+        const vi w = ab_broadcast(weights + j), seen = vi_set(low | high);
+        for (size_t d = 0; d < a->v_dim; d += V_LANES) {
+            const vi pair =
+                type == CACHE_F16 ? ab_values(a, CACHE_F16, j, d) : ab_values(a, CACHE_I8, j, d);
+            v_store(row->acc + d, ab_dot(v_load(row->acc + d), w, pair & seen));
+        }
+    }
+}
+
+/* The pairs that all rows of a tile see go together, the rest before and behind it row by row. */
+INLINE void ab_values_rows(const struct ab_block *b, const struct attend_row *rows,
+                           const struct seen *seen, const uint16_t *weights, int type, size_t n_x)
+{
+    size_t begin = 0, end = ATTEND_BLOCK;
+    for (size_t i = 0; i < n_x; i++) {
+        begin = seen[i].begin > begin ? seen[i].begin : begin;
+        end = at_most(end, seen[i].end);
+    }
+    begin = (begin + 1) / 2 * 2;
+    end = end / 2 * 2;
+    if (begin > end)
+        begin = end = ATTEND_BLOCK; /* there are none */
+    for (size_t i = 0; i < n_x; i++)
+        ab_values_edge(b->a, rows + i, weights + i * ATTEND_BLOCK, b->type, seen[i].begin,
+                       at_most(begin, seen[i].end));
+    ab_values_pairs(b, rows, weights, type, begin / 2, end / 2, n_x);
+    for (size_t i = 0; i < n_x; i++)
+        ab_values_edge(b->a, rows + i, weights + i * ATTEND_BLOCK, b->type,
+                       end > seen[i].begin ? end : seen[i].begin, seen[i].end);
+}
+
+/* ---- a block ---- */
+
+INLINE void ab_weigh_tile(const struct ab_block *b, int type, struct attend_row *rows,
+                          uint16_t *weights, struct seen *seen, size_t n_x)
+{
+    float scores[AB_FEW * ATTEND_BLOCK] __attribute__((aligned(64)));
+    for (size_t i = 0; i < n_x; i++)
+        seen[i] = row_seen(b->a, &rows[i]);
+    for (size_t v = 0; v < AB_V; v += ab_tile_vectors(n_x))
+        ab_scores(scores, b, rows, type, v, n_x, ab_tile_vectors(n_x));
+    ab_softmax(b->a, rows, seen, scores, weights, n_x);
+}
+
+INLINE void ab_gather_tile(const struct ab_block *b, int type, const struct attend_row *rows,
+                           const uint16_t *weights, const struct seen *seen, size_t n_x)
+{
+    for (size_t i = 0; i < n_x; i++)
+        for (size_t d = 0; d < b->a->v_dim && seen[i].factor != 1; d += V_LANES)
+            v_store(rows[i].acc + d, v_load(rows[i].acc + d) * v_set(seen[i].factor));
+    ab_values_rows(b, rows, seen, weights, type, n_x);
+}
+
+INLINE size_t ab_tile_rows(size_t n, int type)
+{
+    if (type != CACHE_PAIRS && n > AB_X)
+        return n;
+    return n >= AB_X ? AB_X : n >= 4 ? 4 : n >= 2 ? 2 : 1;
+}
+
+/* n rows, at most AB_ROWS; of a cache as it lies AB_FEW. All keys first, then all values: a block's
+ * keys need not leave the cache for its values. */
+INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows, size_t n)
+{
+    uint16_t weights[AB_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
+    struct seen seen[AB_ROWS];
+#define TILE(step, n_x)                                                                            \
+    case n_x:                                                                                      \
+        step(b, type, rows + i, weights + i * ATTEND_BLOCK, seen + i, n_x);                        \
+        break;
+#define TILES(step)                                                                                \
+    for (size_t i = 0; i < n; i += ab_tile_rows(n - i, type)) {                                    \
+        switch (ab_tile_rows(n - i, type)) {                                                       \
+            TILE(step, 8)                                                                          \
+            TILE(step, 7)                                                                          \
+            TILE(step, 6)                                                                          \
+            TILE(step, 4)                                                                          \
+            TILE(step, 2)                                                                          \
+            TILE(step, 1)                                                                          \
+        default:                                                                                   \
+            break;                                                                                 \
+        }                                                                                          \
+    }
+    TILES(ab_weigh_tile)
+    TILES(ab_gather_tile)
+#undef TILES
+#undef TILE
+}
+
+/* More rows than a tile has. */
+static __attribute__((noinline)) void ab_many(struct ab_block *b)
+{
+    const struct attend_args *const a = b->a;
+    if (b->type == CACHE_F16)
+        ab_convert(b, CACHE_F16);
+    else
+        ab_convert(b, CACHE_I8);
+    for (size_t i = 0; i < a->n_rows; i += AB_ROWS)
+        ab_rows(b, CACHE_PAIRS, a->rows + i, at_most(a->n_rows - i, AB_ROWS));
+}
+
+INLINE void ab_attend(const struct attend_args *a, int type)
+{
+    struct ab_block b = {.a = a, .type = type};
+    if (a->n_rows > AB_FEW)
+        ab_many(&b);
+    else
+        ab_rows(&b, type, a->rows, a->n_rows);
+}
+
+static void attend_bf16_f16(const struct attend_args *a)
+{
+    ab_attend(a, CACHE_F16);
+}
+
+static void attend_bf16_i8(const struct attend_args *a)
+{
+    ab_attend(a, CACHE_I8);
+}
+
+void kernels_avx512bf16_attend_fill(struct kernels *k)
+{
+    k->attend_bf16[CACHE_F16] = attend_bf16_f16;
+    k->attend_bf16[CACHE_I8] = attend_bf16_i8;
+}

@@ -97,6 +97,8 @@ bool command_quantize(const struct options *o, struct err *e)
     if (ok && o->weights == MODEL_Q4) {
         texts = calibrate(o, &l, e);
         ok = texts != NULL;
+        if (!ok && e->code != ERR_INTERRUPTED)
+            export_check(x, l.compute, e); /* which knows the cause where it is a matrix */
     }
     if (texts)
         export_calibrate(x, calibrate_finish(texts));

@@ -154,12 +154,13 @@ static bool quantise(struct loaded *l, const struct options *o, struct err *e)
     struct terminal_progress progress = terminal_progress_begin(o->quiet, false, "weights, MiB:");
     if (!model_quantize_begin(l->model, weights, l->compute, e))
         return false;
-    while (done < total) {
-        model_quantize_step(l->model, l->compute, &done, &total);
+    bool ok = true;
+    while (ok && done < total) {
+        ok = model_quantize_step(l->model, l->compute, &done, &total, e);
         terminal_progress(&progress, done >> 20, total >> 20);
     }
     terminal_progress_end(&progress);
-    return true;
+    return ok;
 }
 
 bool load_model(struct loaded *l, const struct options *o, struct err *e)

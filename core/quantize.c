@@ -124,20 +124,21 @@ void quantize_weigh_group(const float *cost, size_t n, int16_t *weights)
     }
 }
 
-void quantize_write_scale(const struct kernels *kernels, enum dtype dtype, unsigned char *to,
+bool quantize_write_scale(const struct kernels *kernels, enum dtype dtype, unsigned char *to,
                           float scale)
 {
     uint32_t bits;
     if (dtype == DTYPE_F16) {
         kernels->cache_store[CACHE_F16](to, 1, &scale, 1);
-        return;
+        return isfinite(scale);
     }
     memcpy(&bits, &scale, sizeof bits);
     const uint16_t high = (uint16_t)(bits >> 16); /* it has been rounded */
     memcpy(to, &high, sizeof high);
+    return isfinite(scale);
 }
 
-static void quantize_row(const struct kernels *kernels, const struct quantize_source *from,
+static bool quantize_row(const struct kernels *kernels, const struct quantize_source *from,
                          const struct quantized *to, size_t r, const float *x,
                          const struct room *room)
 {
@@ -146,28 +147,30 @@ static void quantize_row(const struct kernels *kernels, const struct quantize_so
     const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
     unsigned char *const codes = (unsigned char *)(uintptr_t)to->codes.data + r * row_bytes;
     unsigned char *const scales = (unsigned char *)(uintptr_t)to->scales.data + 2 * r * n_groups;
+    bool finite = true;
     if (type == QUANT_PACKED4) {
         kernels->quant_scales(room->scales, x, room->weights, n_in, n, tries);
         kernels->quant_codes(codes, x, room->scales, n_in, n);
         for (size_t g = 0; g < n_groups; g++)
-            quantize_write_scale(kernels, to->scales.dtype, scales + 2 * g, room->scales[g]);
+            finite &=
+                quantize_write_scale(kernels, to->scales.dtype, scales + 2 * g, room->scales[g]);
     } else {
-        quantize_write_scale(kernels, to->scales.dtype, scales,
-                             kernels->quant_row((int8_t *)codes, x, n_in));
+        finite = quantize_write_scale(kernels, to->scales.dtype, scales,
+                                      kernels->quant_row((int8_t *)codes, x, n_in));
         for (size_t k = 0; type == QUANT_PACKED8 && k < row_bytes; k++)
             codes[k] = k < n_in ? codes[k] ^ 0x80 : 0; /* an offset of 128 */
     }
+    return finite;
 }
 
-void quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
+bool quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch)
 {
     const struct room room = share_out(from, scratch);
     const size_t group = from->n_in / (size_t)to->scales.shape[1];
-    if (to->format.type == QUANT_PACKED4 && from->factors) {
-        quantize_factor_rows(kernels, from, to, begin, end, tries, scratch);
-        return;
-    }
+    bool finite = true;
+    if (to->format.type == QUANT_PACKED4 && from->factors)
+        return quantize_factor_rows(kernels, from, to, begin, end, tries, scratch);
     for (size_t k = 0; to->format.type == QUANT_PACKED4 && k < from->n_in; k += group)
         quantize_weigh_group(from->importance ? from->importance + k : NULL, group,
                              room.weights + k);
@@ -181,6 +184,7 @@ void quantize_rows(const struct kernels *kernels, const struct quantize_source *
         else
             read_row(kernels, from, r, room.rows);
         for (size_t i = 0; i < n; i++)
-            quantize_row(kernels, from, to, r + i, room.rows + i * from->n_in, &room);
+            finite &= quantize_row(kernels, from, to, r + i, room.rows + i * from->n_in, &room);
     }
+    return finite;
 }

@@ -74,8 +74,9 @@ void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t s
 size_t quantize_scratch(const struct quantize_source *from);
 
 /* Writes rows [begin, end) of to->codes and to->scales, whose data must be writable memory. Threads
- * may share a matrix by rows. */
-void quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
+ * may share a matrix by rows. False where a weight in them is NaN or infinite: what was written
+ * means nothing then. */
+bool quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch);
 
 #endif

@@ -320,11 +320,13 @@ static void read_lanes(struct work *work, const struct quantize_source *from, si
     }
 }
 
-static void write_lanes(const struct work *work, const struct quantized *to, size_t k, size_t r,
+/* False where a weight is not finite. */
+static bool write_lanes(const struct work *work, const struct quantized *to, size_t k, size_t r,
                         size_t n)
 {
     const size_t n_groups = (size_t)to->scales.shape[1];
     const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
+    bool finite = true;
     for (size_t i = 0; i < n; i++) {
         unsigned char *const codes =
             (unsigned char *)(uintptr_t)to->codes.data + (r + i) * row_bytes + k / 2;
@@ -334,17 +336,19 @@ static void write_lanes(const struct work *work, const struct quantized *to, siz
             codes[j / 2] = (unsigned char)(((int)work->codes[j].v[i] + 8) |
                                            ((int)work->codes[j + 1].v[i] + 8) << 4);
         for (size_t j = 0; j < work->n_groups; j++)
-            quantize_write_scale(work->kernels, to->scales.dtype, scales + 2 * j,
-                                 work->scales[j].v[i]);
+            finite &= quantize_write_scale(work->kernels, to->scales.dtype, scales + 2 * j,
+                                           work->scales[j].v[i]);
     }
+    return finite;
 }
 
-void quantize_factor_rows(const struct kernels *kernels, const struct quantize_source *from,
+bool quantize_factor_rows(const struct kernels *kernels, const struct quantize_source *from,
                           const struct quantized *to, size_t begin, size_t end,
                           const int16_t *tries, float *scratch)
 {
     struct work *const work = (struct work *)scratch;
     const size_t n_in = from->n_in, block = quantize_block(n_in);
+    bool finite = true;
     work->kernels = kernels;
     work->tries = tries;
     work->group = n_in / (size_t)to->scales.shape[1];
@@ -359,7 +363,8 @@ void quantize_factor_rows(const struct kernels *kernels, const struct quantize_s
             for (int i = 0; i < N_ROUNDS; i++)
                 for (size_t g = 0; g < work->n_groups; g++)
                     improve_group(work, g);
-            write_lanes(work, to, k, r, n);
+            finite &= write_lanes(work, to, k, r, n);
         }
     }
+    return finite;
 }

@@ -11,15 +11,16 @@
 size_t quantize_factor_scratch(void);
 
 /* quantize_rows for QUANT_PACKED4 with factors. tries: as the kernels' quant_scales wants them. */
-void quantize_factor_rows(const struct kernels *kernels, const struct quantize_source *from,
+bool quantize_factor_rows(const struct kernels *kernels, const struct quantize_source *from,
                           const struct quantized *to, size_t begin, size_t end,
                           const int16_t *tries, float *scratch);
 
 /* Whole numbers in the ratio of what errors in the columns of a group cost, given or NULL. */
 void quantize_weigh_group(const float *cost, size_t n, int16_t *weights);
 
-/* As BF16, which the scale has been rounded to, or as F16, whose subnormals hold less of it. */
-void quantize_write_scale(const struct kernels *kernels, enum dtype dtype, unsigned char *to,
+/* As BF16, which the scale has been rounded to, or as F16, whose subnormals hold less of it. False
+ * where the scale is not finite, which tells that a weight is not. */
+bool quantize_write_scale(const struct kernels *kernels, enum dtype dtype, unsigned char *to,
                           float scale);
 
 #endif

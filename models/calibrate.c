@@ -6,9 +6,11 @@
 
 #include "core/kernels/kernels.h"
 #include "core/philox.h"
+#include "core/sample.h"
 #include "models/internal.h"
 #include "models/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +28,7 @@ struct calibrate {
     const float *logits;  /* [N_TEXTS, vocab_size], of this step */
     struct moments *moments;
     struct session_row rows[N_TEXTS];
+    bool finite[N_TEXTS]; /* what the last token was drawn by */
     int step;
     bool factored;
 };
@@ -105,7 +108,9 @@ static void draw(struct worker *w, void *context)
     for (size_t i = begin; i < end; i++) {
         memcpy(p, x->logits + i * n_vocab, n_vocab * sizeof *p);
         w->kernels->softmax(p, n_vocab);
-        x->rows[i].id = pick(p, n_vocab, philox_uniform(1, (uint64_t)x->step * N_TEXTS + i));
+        const int32_t id = pick(p, n_vocab, philox_uniform(1, (uint64_t)x->step * N_TEXTS + i));
+        x->finite[i] = isfinite(p[id]) && isfinite(x->logits[i * n_vocab + (size_t)id]);
+        x->rows[i].id = id;
     }
 }
 
@@ -150,7 +155,9 @@ bool calibrate_step(struct calibrate *x, size_t *done, size_t *total, struct err
             return false;
         compute_run(x->compute, draw, x);
         for (int i = 0; i < N_TEXTS; i++)
-            if (is_end(x, x->rows[i].id) || session_sequence_position(x->session, i) == most)
+            if (!x->finite[i])
+                return sample_not_finite(e);
+            else if (is_end(x, x->rows[i].id) || session_sequence_position(x->session, i) == most)
                 begin_text(x, i);
         x->step++;
     }

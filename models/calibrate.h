@@ -18,7 +18,8 @@ struct calibrate;
 struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
                                   const volatile sig_atomic_t *stop, struct err *e);
 
-/* A part of the work: *done of *total tokens. False: ERR_INTERRUPTED. */
+/* A part of the work: *done of *total tokens. False: ERR_INTERRUPTED, or ERR_RUNTIME where the
+ * model computes no numbers. */
 bool calibrate_step(struct calibrate *x, size_t *done, size_t *total, struct err *e);
 
 /* When *done is *total: the factors, which live as long as the calibration. */

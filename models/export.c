@@ -347,14 +347,22 @@ static bool write_part(struct export *x, const struct part *part, const void *da
     return file_write_at(&x->file, part->offset, data, part->tensor.n_bytes, e);
 }
 
+static bool quantise(struct export *x, struct compute *c, struct quantize_matrix *matrix,
+                     struct err *e)
+{
+    quantize_place(matrix, x->codes);
+    return quantize_run(c, matrix, x->scratch, x->n_scratch, e) ||
+           err_prefix(e, "%s", checkpoint_dir(x->model->checkpoint));
+}
+
 /* Codes, scales and perhaps the shape: the parts from next on that are made from its matrix. */
 static bool write_matrix(struct export *x, struct compute *c, struct err *e)
 {
     struct part *const part = &x->parts[x->next];
     struct quantize_matrix *const matrix = part->matrix;
     const int64_t shape[] = {(int64_t)matrix->from.n_out, (int64_t)matrix->from.n_in};
-    quantize_place(matrix, x->codes);
-    quantize_run(c, matrix, x->scratch, x->n_scratch);
+    if (!quantise(x, c, matrix, e))
+        return false;
     x->next += 2;
     if (!write_part(x, part, matrix->to.codes.data, e) ||
         !write_part(x, part + 1, matrix->to.scales.data, e))
@@ -373,6 +381,14 @@ static bool take_scratch(struct export *x, const struct compute *c, struct err *
     x->n_scratch = quantize_plan_scratch(&x->plan);
     x->scratch = calloc((size_t)compute_n_threads(c), (x->n_scratch + 1) * sizeof *x->scratch);
     return x->scratch || err_no_memory(e);
+}
+
+bool export_check(struct export *x, struct compute *c, struct err *e)
+{
+    bool ok = take_scratch(x, c, e);
+    for (size_t i = 0; ok && i < x->plan.n; i++)
+        ok = quantise(x, c, &x->plan.matrices[i], e);
+    return ok;
 }
 
 bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e)

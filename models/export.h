@@ -26,7 +26,11 @@ struct export *export_begin(struct model *m, enum model_weights weights, const c
  * outlive the export. */
 void export_calibrate(struct export *x, const struct moments *moments);
 
-/* A part of the work: *done of *total bytes to write. False where it failed. */
+/* Without writing: ERR_LOAD where a matrix holds NaN or infinity, which a calibration meets as a
+ * model that computes no numbers. */
+bool export_check(struct export *x, struct compute *c, struct err *e);
+
+/* A part of the work: *done of *total bytes to write. False where it failed, for the same, too. */
 bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e);
 
 /* When *done is *total: the other files, and the name. */

@@ -28,10 +28,12 @@ bool model_quantize_measure(struct model *m, enum model_weights weights, size_t 
 
 /* Quantises, before there is a session: begin takes the memory (ERR_RUNTIME where it is not to be
  * had), each step does a part and says how many bytes of the checkpoint are done, and the caller
- * steps until *done is *total. The pool must be the same all the time. */
+ * steps until *done is *total. The pool must be the same all the time. A step fails (ERR_LOAD)
+ * where a weight is NaN or infinite; the model is of no use then. */
 bool model_quantize_begin(struct model *m, enum model_weights weights, const struct compute *c,
                           struct err *e);
-void model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total);
+bool model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total,
+                         struct err *e);
 
 struct model_info {
     const char *model_type; /* "llama" */

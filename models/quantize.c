@@ -8,6 +8,7 @@
 #include "models/roles.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -240,17 +241,19 @@ unsigned char *quantize_place(struct quantize_matrix *matrix, unsigned char *at)
 struct task {
     const struct quantize_matrix *matrix;
     float *scratch;
-    size_t n_scratch; /* of a worker */
+    size_t n_scratch;       /* of a worker */
+    atomic_bool not_finite; /* a weight is NaN or infinite */
 };
 
 static void run_task(struct worker *w, void *context)
 {
-    const struct task *const task = context;
+    struct task *const task = context;
     const struct quantize_source *const from = &task->matrix->from;
     size_t begin, end;
     worker_share(w, from->n_matrices * from->n_out, ROWS_PER_SHARE, &begin, &end);
-    quantize_rows(w->kernels, from, &task->matrix->to, begin, end,
-                  task->scratch + (size_t)w->index * task->n_scratch);
+    if (!quantize_rows(w->kernels, from, &task->matrix->to, begin, end,
+                       task->scratch + (size_t)w->index * task->n_scratch))
+        atomic_store(&task->not_finite, true);
 }
 
 size_t quantize_plan_scratch(const struct quantize_plan *plan)
@@ -263,11 +266,14 @@ size_t quantize_plan_scratch(const struct quantize_plan *plan)
     return most;
 }
 
-void quantize_run(struct compute *c, const struct quantize_matrix *matrix, float *scratch,
-                  size_t n_scratch)
+bool quantize_run(struct compute *c, const struct quantize_matrix *matrix, float *scratch,
+                  size_t n_scratch, struct err *e)
 {
-    struct task task = {matrix, scratch, n_scratch};
+    struct task task = {.matrix = matrix, .scratch = scratch, .n_scratch = n_scratch};
     compute_run(c, run_task, &task);
+    return !task.not_finite ||
+           err_set(e, ERR_LOAD, "%.160s holds NaN or infinity, which cannot be quantised",
+                   matrix->tensor->name);
 }
 
 /* ---- a model in memory ---- */
@@ -359,12 +365,14 @@ static void replace_matrices(struct model *m)
     }
 }
 
-void model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total)
+bool model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total,
+                         struct err *e)
 {
     struct quantizing *const q = m->quantizing;
     const struct quantize_matrix *const end = q->plan.matrices + q->plan.n;
     for (const size_t from = q->n_done; q->next < end && q->n_done - from < STEP_BYTES; q->next++) {
-        quantize_run(c, q->next, q->scratch, q->n_scratch);
+        if (!quantize_run(c, q->next, q->scratch, q->n_scratch, e))
+            return err_prefix(e, "%s", checkpoint_dir(m->checkpoint));
         q->n_done += q->next->tensor->n_bytes;
     }
     *done = q->n_done;
@@ -374,6 +382,7 @@ void model_quantize_step(struct model *m, struct compute *c, size_t *done, size_
         free(q->scratch);
         q->scratch = NULL;
     }
+    return true;
 }
 
 void quantize_free(struct quantizing *q)

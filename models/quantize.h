@@ -45,9 +45,10 @@ unsigned char *quantize_place(struct quantize_matrix *matrix, unsigned char *at)
 /* Floats to work in for each worker of a pool. */
 size_t quantize_plan_scratch(const struct quantize_plan *plan);
 
-/* All rows of a matrix, by all workers. scratch: [n_threads * quantize_plan_scratch]. */
-void quantize_run(struct compute *c, const struct quantize_matrix *matrix, float *scratch,
-                  size_t n_scratch);
+/* All rows of a matrix, by all workers. scratch: [n_threads * quantize_plan_scratch]. ERR_LOAD
+ * where it holds NaN or infinity. */
+bool quantize_run(struct compute *c, const struct quantize_matrix *matrix, float *scratch,
+                  size_t n_scratch, struct err *e);
 
 /* What model_quantize_begin has taken. Accepts NULL. */
 struct quantizing;

@@ -246,7 +246,8 @@ struct kernels {
     /* EXACT. A row in 8 bits: the scale, max |x| / 127 rounded to bf16 (to 0 where it would be
      * subnormal), is returned, and codes[k] = x[k] / scale, rounded to the nearest whole number
      * (half to even) and held within [-127, 127]. It is computed as fma(x[k], 1 / scale,
-     * 1.5 * 2^23) - 1.5 * 2^23; where scale is 0 so are the codes. */
+     * 1.5 * 2^23) - 1.5 * 2^23; where scale is 0 so are the codes. The scale is infinite where an
+     * x[k] is, or is NaN. */
     float (*quant_row)(int8_t *codes, const float *x, size_t n);
 
     /* EXACT. The scales that suit n values in 4 bits, one for each group of them: of a multiple of
@@ -262,7 +263,7 @@ struct kernels {
      *     code = part / 16 * -try    >> 15, each step rounded, half up
      *     part * weight              >> 12, rounded likewise
      * The scale is rounded to bf16 (to 0 where it would be subnormal); where |e| is below 2^-100 it
-     * is 0. */
+     * is 0; where a value of the group is infinite or NaN it is infinite. */
     void (*quant_scales)(float *scales, const float *x, const int16_t *weights, size_t n,
                          size_t group, const int16_t tries[QUANT_TRIES]);
 

@@ -267,6 +267,21 @@ static inline void vi_columns_of(vi *out, const unsigned char *const *rows, size
     out[3] = (vi)_mm256_unpackhi_epi64(ab1, cd1);
 }
 
+static inline vi vi_max(vi a, vi b)
+{
+    return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
+}
+
+static inline vi vi_max_unsigned(vi a, vi b)
+{
+    return (vi)_mm256_max_epu32((__m256i)a, (__m256i)b);
+}
+
+static inline vi vi_min(vi a, vi b)
+{
+    return (vi)_mm256_min_epi32((__m256i)a, (__m256i)b);
+}
+
 static inline float v_largest(vf x)
 {
     __m128 m = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));

@@ -63,6 +63,21 @@ static inline void vi_fold(int32_t *p, vi x)
     _mm_storeu_si128((__m128i *)(void *)p, one);
 }
 
+static inline vi vi_max(vi a, vi b)
+{
+    return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
+}
+
+static inline vi vi_max_unsigned(vi a, vi b)
+{
+    return (vi)_mm512_max_epu32((__m512i)a, (__m512i)b);
+}
+
+static inline vi vi_min(vi a, vi b)
+{
+    return (vi)_mm512_min_epi32((__m512i)a, (__m512i)b);
+}
+
 static inline float v_least(vf x)
 {
     return _mm512_reduce_min_ps(x);

@@ -420,12 +420,21 @@ static float round_to_bf16(float f)
     return f;
 }
 
-static float quant_row(int8_t *codes, const float *x, size_t n)
+/* Infinite where one of them is no finite number. */
+static float largest_size(const float *x, size_t n)
 {
     float largest = 0;
-    for (size_t k = 0; k < n; k++)
+    for (size_t k = 0; k < n; k++) {
+        if (!isfinite(x[k]))
+            return INFINITY;
         largest = fabsf(x[k]) > largest ? fabsf(x[k]) : largest;
-    const float scale = round_to_bf16(largest / 127), inverse = inverse_of(scale);
+    }
+    return largest;
+}
+
+static float quant_row(int8_t *codes, const float *x, size_t n)
+{
+    const float scale = round_to_bf16(largest_size(x, n) / 127), inverse = inverse_of(scale);
     for (size_t k = 0; k < n; k++)
         codes[k] = (int8_t)code_of(x[k], inverse, -127, 127);
     return scale;
@@ -452,6 +461,8 @@ static float group_scale(const float *x, const int16_t *weights, size_t n,
 {
     const float extreme = extreme_of(x, n), inverse = 32767 / extreme;
     float best = 0, most = 0;
+    if (isinf(largest_size(x, n)))
+        return INFINITY;
     if (!(fabsf(extreme) >= 0x1p-100f))
         return 0;
     for (size_t i = 0; i < QUANT_TRIES; i++) {

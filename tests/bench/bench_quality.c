@@ -49,7 +49,7 @@ static struct opened open_model(const char *dir, struct compute *c, enum model_w
     if (total)
         must(model_quantize_begin(o.model, weights, c, &e), &e);
     while (done < total)
-        model_quantize_step(o.model, c, &done, &total);
+        must(model_quantize_step(o.model, c, &done, &total, &e), &e);
     const int most = model_info(o.model)->max_positions;
     const int n = most < MAX_IDS ? most : MAX_IDS;
     const struct session_params params = {

@@ -175,6 +175,11 @@ for sampling in "--temp 0" "--temp 1" "--temp 1 --top-k 0" "--repeat-penalty 1.1
 done
 refuses "no score of NaNs" 1 "$no_numbers" score -m "$tmp/m" hi there
 refuses "no choice among NaNs" 1 "$no_numbers" choose -m "$tmp/m" -p hi " there" " here"
+for form in q8 q4; do
+    refuses "no weights of NaNs: $form" 3 "m: model.layers.2.mlp.down_proj.weight holds NaN or infinity" -m "$tmp/m" -w $form hi
+    refuses "no directory of NaNs: $form" 3 "m: model.layers.2.mlp.down_proj.weight holds NaN or infinity" quantize -m "$tmp/m" -w $form -o "$tmp/spoilt"
+    if ls -d "$tmp"/spoilt* >/dev/null 2>&1; then fail "nothing is left of it" "$(ls -d "$tmp"/spoilt*)"; else ok "nothing is left of it"; fi
+done
 printf '{"prompt":"hi","completion":" there, here and elsewhere"}\n{"prompt":"ho","completion":" ho"}\n' >"$tmp/pairs"
 run score --jsonl -m "$tmp/m" "$tmp/pairs"
 if [ $code -eq 1 ] && [ "$(grep -c "\"error\":\"$no_numbers\"" "$tmp/out")" -eq 2 ]; then
@@ -191,6 +196,8 @@ if [ $code -eq 1 ] && grep -q '^tgen: 1 of 2 lines' "$tmp/err" && head -n 1 "$tm
 else
     fail "the other lines of a job have answers" "exit $code: $(peek "$tmp/out")"
 fi
+spoil model.norm.weight
+refuses "nothing to calibrate by" 1 "$no_numbers" quantize -m "$tmp/m" -w q4 -o "$tmp/spoilt"
 rm "$tmp/m/model.safetensors"
 ln -s "$tales/model.safetensors" "$tmp/m"
 

@@ -336,7 +336,7 @@ static float *score_quantised(const char *dir, enum model_weights weights, int n
     if (total && !model_quantize_begin(o.model, weights, c, &e))
         fail_msg("%s", e.text);
     while (done < total)
-        model_quantize_step(o.model, c, &done, &total);
+        assert_true(model_quantize_step(o.model, c, &done, &total, &e));
     float *const logits = score(&o, c, ids, ids->n);
     compute_close(c);
     close_dir(&o);

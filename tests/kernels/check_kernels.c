@@ -1523,6 +1523,20 @@ static void test_known_scale(void **state)
         k->quant_scales(scale, zero, alike, 8, 8, tries);
         assert_true(scale[0] == 0);
 
+        /* Wherever they lie, and whatever comes behind them. */
+        for (size_t i = 0; i < 8; i++) {
+            const float none[] = {NAN, -NAN, INFINITY, -INFINITY};
+            for (size_t j = 0; j < 4; j++) {
+                int8_t codes[8];
+                float spoilt[8];
+                memcpy(spoilt, x, sizeof spoilt);
+                spoilt[i] = none[j];
+                k->quant_scales(scale, spoilt, alike, 8, 8, tries);
+                assert_true(scale[0] == INFINITY);
+                assert_true(k->quant_row(codes, spoilt, 8) == INFINITY);
+            }
+        }
+
         unsigned char codes[4];
         const unsigned char expected[] = {0xc0, 0x98, 0x86, 0xff}; /* half to even */
         k->quant_codes(codes, x, (const float[]){1}, 8, 8);

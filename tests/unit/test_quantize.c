@@ -54,7 +54,9 @@ static float store(enum dtype dtype, float value, unsigned char *at)
         memcpy(at, (unsigned char *)&bits + 2, 2);
     } else {
         uint16_t half = 0;
-        if (value != 0)
+        if (!isfinite(value))
+            half = (uint16_t)((bits >> 16 & 0x8000) | 0x7c00 | (isnan(value) ? 1 : 0));
+        else if (value != 0)
             half = (uint16_t)((bits >> 16 & 0x8000) | (((bits >> 23 & 0xff) - 112) << 10) |
                               (bits >> 13 & 0x3ff));
         memcpy(at, &half, 2);
@@ -104,7 +106,7 @@ static void quantise(struct example *x, const char *level, size_t cut)
     memset(x->bytes, 0xee, x->to.codes.n_bytes + x->to.scales.n_bytes);
     for (size_t r = 0; r < n_rows(x); r += cut) {
         const size_t end = r + cut < n_rows(x) ? r + cut : n_rows(x);
-        quantize_rows(kernels_for(level), &x->from, &x->to, r, end, scratch);
+        assert_true(quantize_rows(kernels_for(level), &x->from, &x->to, r, end, scratch));
     }
     free(scratch);
 }
@@ -397,6 +399,54 @@ static void test_factors(void **state)
     }
 }
 
+/* Weight k of row r is none: that row cannot be quantised, the others can. */
+static void check_refusal(const struct example *x, size_t r, size_t k, float value)
+{
+    const size_t size = dtype_size(x->from.dtype), rows = n_rows(x);
+    float *const scratch = malloc(quantize_scratch(&x->from) * sizeof *scratch);
+    unsigned char *const weight = (unsigned char *)x->stored + stored_at(x, r, k) * size;
+    unsigned char kept[4];
+    assert_non_null(scratch);
+    memcpy(kept, weight, size);
+    store(x->from.dtype, value, weight);
+    for (int level = 0; kernels_levels[level]; level++) {
+        const struct kernels *const kernels = kernels_for(kernels_levels[level]);
+        if (!kernels)
+            continue;
+        assert_false(quantize_rows(kernels, &x->from, &x->to, 0, rows, scratch));
+        assert_false(quantize_rows(kernels, &x->from, &x->to, r, r + 1, scratch));
+        assert_true(quantize_rows(kernels, &x->from, &x->to, 0, r, scratch));
+        assert_true(quantize_rows(kernels, &x->from, &x->to, r + 1, rows, scratch));
+    }
+    memcpy(weight, kept, size);
+    free(scratch);
+}
+
+static void test_not_finite(void **state)
+{
+    static const float values[] = {NAN, -NAN, INFINITY, -INFINITY};
+    static const size_t widths[] = {60, 64, 576};
+    (void)state;
+    for (int i = 0; i < 18; i++) {
+        const size_t n_in = widths[i / 6];
+        const struct quantize_source from = {.dtype = (enum dtype)(i % 3),
+                                             .n_matrices = 1,
+                                             .n_out = 37,
+                                             .n_in = n_in,
+                                             .transposed = i % 4 == 3};
+        struct example x = make(from, i % 2 ? QUANTIZE_4 : QUANTIZE_8, true);
+        float *const sums = make_moments(n_in), *const factors = factorise("scalar", sums, n_in);
+        for (size_t j = 0; j < ARRAY_LEN(values); j++)
+            check_refusal(&x, (size_t)i, (size_t)i * 3 % n_in, values[j]);
+        x.from.factors = from.transposed ? NULL : factors;
+        for (size_t j = 0; j < ARRAY_LEN(values); j++)
+            check_refusal(&x, 36 - (size_t)i, n_in - 1 - j, values[j]);
+        free(sums);
+        free(factors);
+        drop(&x);
+    }
+}
+
 static void test_blocks(void **state)
 {
     (void)state;
@@ -444,9 +494,8 @@ static void test_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matrices),
-        cmocka_unit_test(test_factors),
-        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_matrices),   cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests_name("quantize", tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void test_quantised_at_load(void **state)
     assert_non_null(c);
     assert_true(model_quantize_begin(o.model, MODEL_Q8, c, &e));
     for (size_t done = 0, total = 1; done < total;)
-        model_quantize_step(o.model, c, &done, &total);
+        assert_true(model_quantize_step(o.model, c, &done, &total, &e));
     const double layer = 2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256, head = 4096 * 256;
     const double layer_rows = 2 * 256 + 2 * 128 + 2 * 640 + 256;
     struct work w;

@@ -131,12 +131,16 @@ static bool open_engine(struct job *j, struct err *e)
     return j->engine != NULL;
 }
 
-/* Not before the model is there: only then its files are known. */
+/* Not before the model is there: only then its files are known. As check_output, also where only
+ * the merged answers would take the place of one. */
 static bool check_model(const struct job *j, struct err *e)
 {
-    const char *path = j->output_path;
-    return path == NULL || !checkpoint_holds(j->loaded.checkpoint, path) ||
-           err_set(e, ERR_USAGE, "%s is a file of the model; the answers need a file of their own",
+    const struct checkpoint *model = j->loaded.checkpoint;
+    const char *path = j->o->output;
+    if (path == NULL ||
+        (!checkpoint_holds(model, path) && !checkpoint_holds(model, j->output_path)))
+        return true;
+    return err_set(e, ERR_USAGE, "%s is a file of the model; the answers need a file of their own",
                    path);
 }
 

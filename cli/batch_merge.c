@@ -236,6 +236,44 @@ static bool check_complete(const struct merge *m, struct err *e)
     return true;
 }
 
+/* Whether the file begins with an answer, or what is left of one; an empty one is open to all. */
+static bool has_answers(int fd, const char *path)
+{
+    struct batch_input in;
+    struct bytes text;
+    struct buffer name = {0};
+    struct err unused;
+    bool whole, is_error;
+    batch_input_begin(&in, fd, path);
+    const enum batch_input_state state = batch_input_next(&in, true, &text, &whole, &unused);
+    bool good = state == BATCH_INPUT_END;
+    if (state == BATCH_INPUT_LINE && whole)
+        good = batch_answer_name((const char *)text.data, text.size, &name, &is_error);
+    else if (state == BATCH_INPUT_LINE)
+        good = batch_answer_may_begin((const char *)text.data, text.size);
+    buffer_free(&name);
+    batch_input_free(&in);
+    return good;
+}
+
+/* The result takes the place of earlier answers, and of nothing else: a file of the model, say, of
+ * which nothing is known here. */
+static bool check_place(const struct merge *m, struct err *e)
+{
+    const char *path = m->o->output;
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return true;
+    const int fd = S_ISREG(about.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const bool good = fd >= 0 && has_answers(fd, path);
+    if (fd >= 0)
+        close(fd);
+    return good || err_set(e, ERR_USAGE,
+                           "%s is there already and holds no answers; the merged ones need a file "
+                           "of their own",
+                           path);
+}
+
 /* Whether another process is at work on the file, or has just given it its final name. */
 static bool is_taken(const char *path, int fd)
 {
@@ -263,11 +301,14 @@ static bool open_files(struct merge *m, struct err *e)
     const struct options *o = m->o;
     if (o->output == NULL || o->n_words != 1)
         return err_set(e, ERR_USAGE, "--merge needs the job's file of lines and its -o FILE");
+    if (o->words[0][0] == '\0')
+        return err_set(e, ERR_USAGE, "the name of a file is empty");
     const int fd = open(o->words[0], O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->words[0], strerror(errno));
     batch_input_begin(&m->input, fd, o->words[0]);
-    if (!batch_input_check_output(&m->input, o->output, e) || !open_parts(m, e))
+    if (!batch_input_check_output(&m->input, o->output, e) || !check_place(m, e) ||
+        !open_parts(m, e))
         return false;
     const size_t size = strlen(o->output) + sizeof ".merging";
     m->temporary = malloc(size);

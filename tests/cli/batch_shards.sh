@@ -86,6 +86,25 @@ if command -v flock >/dev/null; then
     fi
     rm -f answers.jsonl.merging
 fi
+refuses "--merge of a file without a name" 2 "the name of a file is empty" batch --merge '' -o answers.jsonl
+
+# Answers take the place of answers, and of nothing else.
+parts
+for taken in "$tales/model.safetensors" "$tales/config.json" prompts.jsonl .; do
+    rm -rf answers.jsonl
+    if [ "$taken" = . ]; then mkdir answers.jsonl; else cp "$taken" answers.jsonl; fi
+    refuses "--merge into a copy of $taken" 2 "answers.jsonl is there already and holds no answers" batch --merge prompts.jsonl -o answers.jsonl
+    if [ "$taken" = . ] || cmp -s "$taken" answers.jsonl; then ok "which stays"; else fail "which stays" "$(peek answers.jsonl)"; fi
+done
+rm -rf answers.jsonl
+for before in '' '{"custom_id":"n1","te' "$(head -n 2 expected)"; do
+    parts
+    printf %s "$before" >answers.jsonl
+    merges "into what a job has left"
+done
+copy_model "$tmp/m"
+refuses "a part of what is to be merged into the model" 2 "m/config.json is a file of the model" batch -m "$tmp/m" --shard 2/2 prompts.jsonl -o m/config.json
+
 refuses "--merge without -o" 2 "--merge needs" batch --merge prompts.jsonl
 if [ -e answers.jsonl ] || [ -e answers.jsonl.merging ]; then fail "a refusal leaves nothing" "$(ls)"; else ok "a refusal leaves nothing"; fi
 rm -f answers*.jsonl

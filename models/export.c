@@ -263,6 +263,25 @@ static bool is_empty_or_absent(const char *path, struct err *e)
     return n == 0 || err_set(e, ERR_RUNTIME, "%s is there already and is not empty", path);
 }
 
+static bool make_work(struct export *x, struct err *e)
+{
+    x->has_work = mkdir(x->work, 0777) == 0;
+    return x->has_work ||
+           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", x->out, strerror(errno));
+}
+
+/* Whether a directory can take the place of the empty one that is there is not left to the end: it
+ * cannot replace ".", nor where a file system is mounted. */
+static bool take_place(struct export *x, struct err *e)
+{
+    if (rename(x->work, x->out) != 0)
+        return err_set(e, ERR_RUNTIME,
+                       "cannot put a new directory in the place of %s: %s; one within it will do",
+                       x->out, strerror(errno));
+    x->has_work = false;
+    return make_work(x, e);
+}
+
 static bool make_directory(struct export *x, const char *out, struct err *e)
 {
     size_t n = strlen(out);
@@ -275,9 +294,7 @@ static bool make_directory(struct export *x, const char *out, struct err *e)
     snprintf(x->work, n + 32, "%s.%ld.tmp", x->out, (long)getpid());
     if (!is_empty_or_absent(x->out, e))
         return false;
-    x->has_work = mkdir(x->work, 0777) == 0;
-    return x->has_work ||
-           err_set(e, ERR_RUNTIME, "cannot write to %s: %s", x->out, strerror(errno));
+    return make_work(x, e) && (access(x->out, F_OK) != 0 || take_place(x, e));
 }
 
 static void remove_directory(const char *path)

@@ -87,6 +87,13 @@ succeeds "an empty directory is filled" quantize -w q8 -o "$tmp/empty"
 refuses "a directory that is there" 1 'not empty' quantize -w q4 -o "$tmp/q4"
 touch "$tmp/file"
 refuses "a file that is there" 1 "$tmp/file" quantize -w q4 -o "$tmp/file"
+mkdir "$tmp/here"
+cd "$tmp/here" || exit 1
+for here in . "$tmp/here/."; do
+    refuses "the working directory as $here" 1 "the place of $here: " quantize -w q4 -o $here
+    if [ -z "$(ls -A)" ]; then ok "which stays empty"; else fail "which stays empty" "$(ls -A)"; fi
+done
+cd "$root" || exit 1
 ln -s nowhere "$tmp/link"
 refuses "a link to nothing" 1 "$tmp/link is there already, a symbolic link" quantize -w q4 -o "$tmp/link/"
 refuses "a place that is not there" 1 'No such file' quantize -w q4 -o "$tmp/no/where"
@@ -131,6 +138,7 @@ fi
 # A disk that is full: one of 2 MiB, where mounting is allowed.
 mkdir "$tmp/disk"
 if mount -t tmpfs -o size=2m none "$tmp/disk" 2>/dev/null; then
+    refuses "where a disk is mounted" 1 "the place of $tmp/disk: " quantize -w q4 -o "$tmp/disk"
     refuses "a full disk" 1 'No space left' quantize -w q4 -o "$tmp/disk/x"
     if [ -z "$(ls "$tmp/disk")" ]; then ok "nothing is left on it"; else fail "nothing is left on it" "$(ls "$tmp/disk")"; fi
     umount "$tmp/disk"

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -54,9 +53,6 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
     out->regular = S_ISREG(about.st_mode);
     if (!out->regular)
         return true;
-    /* A file at its largest size is then an error like a full disk, and the torn line is taken
-     * back. */
-    signal(SIGXFSZ, SIG_IGN);
     out->synced = terminal_clock();
     return lock(out, e);
 }

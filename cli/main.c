@@ -3,6 +3,7 @@
  * printed here.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,6 +52,7 @@ static bool run(const struct command *command, const struct options *o, bool nam
 int main(int argc, char **argv)
 {
     open_missing_descriptors();
+    signal(SIGXFSZ, SIG_IGN); /* a file at its largest size is then an error like a full disk */
     struct err e = {.code = ERR_NONE};
     struct options o = {.n_words = 0};
     bool ok;

@@ -30,6 +30,28 @@ fails_to_write --help --help
 fails_to_write --version --version
 fails_to_write --completions --completions bash
 
+# too_large NAME FILE ARGS...: a limit on the size of files is like a full disk, and no reason to be killed.
+too_large() {
+    name=$1 file=$2
+    shift 2
+    (
+        cd "$tmp" && ulimit -f 1 # blocks of 512 bytes
+        exec "$TGEN" "$@" </dev/null >"$tmp/out" 2>"$tmp/err"
+    )
+    code=$?
+    if [ $code -eq 1 ] && grep -qx "tgen: cannot write to $file: File too large" "$tmp/err"; then
+        ok "a limit: $name"
+    else
+        fail "a limit: $name" "exit $code: $(peek "$tmp/err")"
+    fi
+    rm -f "$tmp/out"
+}
+too_large generate "standard output" --ignore-eos -n 400 "$once"
+too_large tokenize "standard output" tokenize "$(seq -s ' ' 600)"
+too_large "score --logits" logits score --logits logits "$once"
+too_large quantize ".*/model.safetensors" quantize -w q8 -o dir
+if ls -d "$tmp"/dir* >/dev/null 2>&1; then fail "a limit leaves no directory" "$(ls -d "$tmp"/dir*)"; else ok "a limit leaves no directory"; fi
+
 "$TGEN" -n 3 "$once" </dev/null >&- 2>"$tmp/err"
 code=$?
 if [ $code -eq 1 ] && grep -q "cannot write to standard output: Bad file descriptor" "$tmp/err"; then

@@ -154,8 +154,9 @@ static bool drop_answers(struct job *j, struct err *e)
 
 static bool put(struct job *j, const struct buffer *answer, struct err *e)
 {
-    j->n_done++;
-    return batch_output_put(&j->output, answer, e);
+    const bool ok = batch_output_put(&j->output, answer, e);
+    j->n_done += ok;
+    return ok;
 }
 
 /* Writes the answer of a finished work, or keeps it until its turn comes, and frees the work. An
@@ -326,7 +327,7 @@ bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
     bool ok = open_job(&j, e) && open_engine(&j, e) && check_model(&j, e) && drop_answers(&j, e);
     if (ok) {
         batch_progress_begin(&j.progress, o->quiet);
-        ok = run_lines(&j, e);
+        ok = run_lines(&j, e) || e->code == ERR_INTERRUPTED;
         batch_progress_end(&j.progress);
         if (ok && o->stats && !o->quiet)
             print_stats(&j);

@@ -8,6 +8,7 @@
 #include "cli/stream.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -15,21 +16,39 @@
 
 #include "cli/utf8.h"
 
+enum { PATIENCE_MS = 200 };
+
 static volatile sig_atomic_t interrupted;
+
+/* Waits until write(2) would take something; false where a watched signal came while nobody read.
+ * Not left to EINTR alone: the signal may come before the call that would have to wait. */
+static bool wait_for_reader(int fd)
+{
+    struct pollfd asked = {.fd = fd, .events = POLLOUT};
+    for (;;) {
+        const int n = poll(&asked, 1, interrupted ? 0 : PATIENCE_MS);
+        if (n > 0 || (n < 0 && errno != EINTR))
+            return true; /* an error too: write will tell which */
+        if (interrupted)
+            return false;
+    }
+}
 
 bool stream_write(int fd, const char *name, const void *data, size_t n, struct err *e)
 {
     const char *bytes = data;
     while (n > 0) {
-        const ssize_t written = write(fd, bytes, n);
+        if (!wait_for_reader(fd)) {
+            *e = (struct err){.code = ERR_INTERRUPTED};
+            return false;
+        }
+        /* What is polled to take something takes so much without waiting. */
+        const ssize_t written = write(fd, bytes, interrupted && n > PIPE_BUF ? PIPE_BUF : n);
         if (written >= 0) {
             bytes += written;
             n -= (size_t)written;
-        } else if (errno == EAGAIN) {
-            /* Someone who shares the terminal has made it non-blocking. */
-            struct pollfd wait = {.fd = fd, .events = POLLOUT};
-            poll(&wait, 1, -1);
-        } else if (errno != EINTR) {
+        } else if (errno != EINTR && errno != EAGAIN) {
+            /* EAGAIN: someone who shares the terminal has made it non-blocking. */
             return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", name, strerror(errno));
         }
     }

@@ -103,6 +103,28 @@ if env --default-signal=INT true 2>/dev/null; then
         fi
     done
 
+    # While nobody empties the pipe that the answers go to: more than it holds, all of them errors.
+    awk 'BEGIN { for (i = 0; i < 3000; i++) print "{\"promt\":0}" }' >"$tmp/bad"
+    sleep 10 <>"$tmp/fifo" &
+    sleeper=$!
+    "$TGEN" batch "$tmp/bad" </dev/null >"$tmp/fifo" 2>"$tmp/err" &
+    program=$!
+    sleep 1
+    kill -s TERM $program
+    (sleep 5 && kill -s KILL $program) 2>/dev/null &
+    wait $program
+    code=$?
+    cat "$tmp/fifo" >"$tmp/out" &
+    sleep 0.2
+    kill $sleeper
+    wait $! 2>/dev/null
+    n=$(wc -l <"$tmp/out")
+    if [ $code -eq 130 ] && grep -qx "tgen: note: interrupted with $n lines answered" "$tmp/err" && [ "$(tail -c 1 "$tmp/out" | od -An -c | tr -d ' ')" = '\n' ]; then
+        ok "SIGTERM with nobody reading the answers"
+    else
+        fail "SIGTERM with nobody reading the answers" "exit $code, $n lines: $(peek "$tmp/err")"
+    fi
+
     # In the midst of a pass, which takes the definition's kernels a second: a line's answer, then a signal, then no other.
     awk 'BEGIN {
         for (l = 0; l < 3; l++) {

@@ -308,6 +308,31 @@ static void a_full_pipe_is_waited_for(void **state)
     free(data);
 }
 
+/* The first signal ends no write that somebody takes, the second is left to the system. */
+static void after_an_interrupt(void **state)
+{
+    (void)state;
+    struct sigaction now;
+    struct err e = {.code = ERR_NONE};
+    char block[3 * PIPE_BUF] = {0};
+    int fds[2];
+    assert_int_equal(pipe(fds), 0);
+    stream_watch_interrupt();
+    raise(SIGINT);
+    assert_true(stream_interrupted());
+    assert_int_equal(sigaction(SIGINT, NULL, &now), 0);
+    assert_ptr_equal(now.sa_handler, SIG_DFL);
+    for (int i = 0; i < 4; i++)
+        assert_true(stream_write(fds[1], "pipe", block, sizeof block, &e));
+    while (stream_write(fds[1], "pipe", block, sizeof block, &e)) {
+    }
+    assert_int_equal(e.code, ERR_INTERRUPTED);
+    assert_string_equal(e.text, "");
+    interrupted = 0;
+    close(fds[0]);
+    close(fds[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,7 +341,7 @@ int main(void)
         cmocka_unit_test(a_cut_end_is_dropped_or_kept), cmocka_unit_test(stop_strings),
         cmocka_unit_test(only_what_may_stop_waits),     cmocka_unit_test(an_echo_does_not_stop),
         cmocka_unit_test(collecting_writes_nothing),    cmocka_unit_test(errors_are_noticed),
-        cmocka_unit_test(a_full_pipe_is_waited_for),
+        cmocka_unit_test(a_full_pipe_is_waited_for),    cmocka_unit_test(after_an_interrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,39 +151,63 @@ static bool is(struct bytes key, const char *name)
     return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
 }
 
-/* The members that only answers have: each kind has one of them. */
-static bool is_result(struct bytes key)
+/* The members that only answers have: each kind has one of them, and OpenAI's an "error" as well.
+ */
+static enum batch_answer_kind kind_by(struct bytes key)
 {
-    return is(key, "text") || is(key, "logprob") || is(key, "error") || is(key, "response");
+    if (is(key, "text"))
+        return BATCH_ANSWER_TEXT;
+    if (is(key, "logprob"))
+        return BATCH_ANSWER_SCORE;
+    if (is(key, "response"))
+        return BATCH_ANSWER_OPENAI;
+    return is(key, "error") ? BATCH_ANSWER_ERROR : BATCH_ANSWER_NONE;
 }
 
 /* Only errors have a "line". */
-bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is_error)
+enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buffer *name)
 {
+    enum batch_answer_kind kind = BATCH_ANSWER_NONE;
     struct err unused;
     struct json_scan s;
     struct bytes key, value;
     struct buffer id = {0};
     double number = 0;
-    bool named = false, has_result = false;
+    bool named = false;
     json_scan_begin(&s, text, n, &unused);
     for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
         const bool is_id = is(key, "custom_id");
-        has_result |= is_result(key);
+        const enum batch_answer_kind by = kind_by(key);
+        kind = by > kind ? by : kind;
         if (is(key, "line"))
             (void)json_scan_number(&s, &number);
         else if (json_scan_skip(&s, &value) && is_id && !named)
             named = batch_line_canonical_id(&id, (const char *)value.data, value.size);
     }
-    const bool good = json_scan_done(&s) && named && has_result;
+    const bool good = json_scan_done(&s) && named;
     json_scan_end(&s);
-    *is_error = number > 0;
     name->n = 0;
-    if (good && *is_error)
+    if (good && number > 0)
         batch_answer_error_name((size_t)number, &id, name);
     else if (good)
         buffer_add(name, id.data, id.n);
     name->failed = name->failed || id.failed;
     buffer_free(&id);
-    return good;
+    if (good && kind != BATCH_ANSWER_NONE && number > 0)
+        return BATCH_ANSWER_ERROR;
+    return good ? kind : BATCH_ANSWER_NONE;
+}
+
+bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,
+                       enum batch_task task, struct err *e)
+{
+    static const char *const names[] = {[BATCH_ANSWER_TEXT] = "a text",
+                                        [BATCH_ANSWER_SCORE] = "a log-probability",
+                                        [BATCH_ANSWER_OPENAI] = "in OpenAI's shape"};
+    const enum batch_answer_kind own = task == BATCH_SCORE ? BATCH_ANSWER_SCORE : BATCH_ANSWER_TEXT;
+    const enum batch_answer_kind wanted = line->openai ? BATCH_ANSWER_OPENAI : own;
+    return found == wanted || err_set(e, ERR_RUNTIME,
+                                      "the answer that is there to line %zu is %s and would be %s "
+                                      "in this job; --restart drops what is there",
+                                      line->number, names[found], names[wanted]);
 }

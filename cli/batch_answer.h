@@ -18,10 +18,22 @@
 void batch_answer_write(const struct batch_work *work, enum batch_task task, const char *model,
                         struct buffer *out);
 
+enum batch_answer_kind {
+    BATCH_ANSWER_NONE,
+    BATCH_ANSWER_ERROR, /* of any job */
+    BATCH_ANSWER_TEXT,
+    BATCH_ANSWER_SCORE,
+    BATCH_ANSWER_OPENAI
+};
+
 /* The name by which an answer finds its line: the custom_id as batch_line has it, or "#7:" and
- * that for the error of line 7. Replaces *name. False for text that is no answer; one has a result
+ * that for the error of line 7. Replaces *name. NONE for text that is no answer; one has a result
  * beside its custom_id, as lines of prompts have not. */
-bool batch_answer_name(const char *text, size_t n, struct buffer *name, bool *is_error);
+enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buffer *name);
+
+/* Which a line gets that is no error; ERR_RUNTIME where it has got `found`, which is another. */
+bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,
+                       enum batch_task task, struct err *e);
 
 /* Whether text[0..n) may be what is left of an answer that was not written to its end. */
 bool batch_answer_may_begin(const char *text, size_t n);

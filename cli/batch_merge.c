@@ -148,7 +148,10 @@ static bool read_part(struct merge *m, int k, struct err *e)
            whole) {
         struct place place = {
             .offset = in.offset - text.size - 1, .size = text.size + 1, .part = k};
-        if (!batch_answer_name((const char *)text.data, text.size, &m->name, &place.is_error))
+        const enum batch_answer_kind kind =
+            batch_answer_name((const char *)text.data, text.size, &m->name);
+        place.is_error = kind == BATCH_ANSWER_ERROR;
+        if (kind == BATCH_ANSWER_NONE)
             ok = err_set(e, ERR_RUNTIME, "line %zu of %s is no answer", in.number, in.name);
         else if (batch_index_find(&m->names, m->name.data, m->name.n) != NULL)
             ok = err_set(e, ERR_RUNTIME, "line %zu of %s answers what was answered already",
@@ -243,12 +246,12 @@ static bool has_answers(int fd, const char *path)
     struct bytes text;
     struct buffer name = {0};
     struct err unused;
-    bool whole, is_error;
+    bool whole;
     batch_input_begin(&in, fd, path);
     const enum batch_input_state state = batch_input_next(&in, true, &text, &whole, &unused);
     bool good = state == BATCH_INPUT_END;
     if (state == BATCH_INPUT_LINE && whole)
-        good = batch_answer_name((const char *)text.data, text.size, &name, &is_error);
+        good = batch_answer_name((const char *)text.data, text.size, &name) != BATCH_ANSWER_NONE;
     else if (state == BATCH_INPUT_LINE)
         good = batch_answer_may_begin((const char *)text.data, text.size);
     buffer_free(&name);

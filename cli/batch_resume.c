@@ -13,14 +13,15 @@ static bool refuse(const struct batch_input *in, const char *what, struct err *e
 static bool add_answer(const struct batch_input *in, struct bytes text, struct buffer *name,
                        struct batch_index *answers, struct err *e)
 {
-    bool is_error;
-    if (!batch_answer_name((const char *)text.data, text.size, name, &is_error))
+    const enum batch_answer_kind kind = batch_answer_name((const char *)text.data, text.size, name);
+    if (kind == BATCH_ANSWER_NONE)
         return refuse(in, "is no answer", e);
     if (!buffer_ok(name, e))
         return false;
     if (batch_index_find(answers, name->data, name->n) != NULL)
         return refuse(in, "answers what was answered already", e);
-    return batch_index_add(answers, name->data, name->n, is_error, e);
+    return batch_index_add(answers, name->data, name->n,
+                           kind == BATCH_ANSWER_ERROR ? BATCH_ANSWER_NONE : kind, e);
 }
 
 bool batch_resume(struct batch_output *out, struct batch_index *answers, struct err *e)

@@ -7,7 +7,7 @@
 #include "cli/batch_index.h"
 #include "cli/batch_output.h"
 
-/* Reads the answers of a regular output into *answers, errors with the value 1, and cuts a torn
+/* Reads the answers of a regular output into *answers, as batch_source has them, and cuts a torn
  * last line off. ERR_RUNTIME for a file that is no output of a job, which stays as it is. */
 bool batch_resume(struct batch_output *out, struct batch_index *answers, struct err *e);
 

@@ -62,9 +62,12 @@ static bool is_answered(struct batch_source *s, struct batch_line *line, struct 
     }
     struct batch_index_entry *own =
         batch_index_find(&s->answers, line->custom_id.data, line->custom_id.n);
-    if (own != NULL)
-        own->value = 1;
-    return own != NULL;
+    if (own == NULL)
+        return false;
+    const enum batch_answer_kind kind = (enum batch_answer_kind)own->value;
+    *failed |= kind != BATCH_ANSWER_NONE && !batch_answer_fits(kind, line, s->task, e);
+    own->value = BATCH_ANSWER_NONE;
+    return true;
 }
 
 enum batch_input_state batch_source_next(struct batch_source *s, bool wait, struct batch_line *line,
@@ -106,7 +109,7 @@ bool batch_source_check_end(const struct batch_source *s, struct err *e)
     size_t n_strange = 0;
     for (size_t i = 0; i < s->answers.capacity; i++) {
         const struct batch_index_entry *entry = &s->answers.entries[i];
-        n_strange += entry->hash[1] != 0 && entry->value == 0;
+        n_strange += entry->hash[1] != 0 && entry->value != BATCH_ANSWER_NONE;
     }
     return n_strange == 0 ||
            err_set(

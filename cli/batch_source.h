@@ -17,7 +17,8 @@ struct batch_source {
     struct batch_shard shard;
     struct batch_input *input;
     struct batch_index lines;   /* custom_ids so far, with the numbers of their lines */
-    struct batch_index answers; /* names of answers; value 1: no line is missed for them */
+    struct batch_index answers; /* names of answers; value: their kind while their line has not
+                                 * come, 0 for errors, which no line is missed for */
     size_t n_lines;             /* so far, empty ones not counted: by these parts are dealt */
     size_t n_mine;              /* lines so far that are this process's part */
     size_t n_answered;          /* of those, the ones that have an answer already */

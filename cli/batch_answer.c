@@ -93,7 +93,8 @@ static void write_openai(const struct batch_work *w, const char *model, struct b
     if (failed) {
         json_out_null(out, "response");
         json_out_open(out, "error", '{');
-        json_out_string(out, "code", "invalid_request");
+        json_out_string(out, "code",
+                        w->line.error.code == ERR_RUNTIME ? "server_error" : "invalid_request");
         json_out_string(out, "message", w->line.error.text);
         json_out_close(out, '}');
         return;

@@ -196,6 +196,9 @@ if [ $code -eq 1 ] && grep -q '^tgen: 1 of 2 lines' "$tmp/err" && head -n 1 "$tm
 else
     fail "the other lines of a job have answers" "exit $code: $(peek "$tmp/out")"
 fi
+printf '{"custom_id":"a","method":"POST","url":"/v1/completions","body":{"prompt":[5,0],"max_tokens":3}}\n' >"$tmp/prompts"
+run batch -m "$tmp/m" "$tmp/prompts"
+has "OpenAI: the line is not to blame" "\"response\":null,\"error\":{\"code\":\"server_error\",\"message\":\"$no_numbers\"}"
 spoil model.norm.weight
 refuses "nothing to calibrate by" 1 "$no_numbers" quantize -m "$tmp/m" -w q4 -o "$tmp/spoilt"
 rm "$tmp/m/model.safetensors"

@@ -90,7 +90,7 @@ static bool count_pages(const struct batch_engine *e, struct session_params *par
     const size_t left = most > windows ? most - windows : 0;
     size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
     if (n == 0)
-        return err_set(err, ERR_RUNTIME,
+        return err_set(err, o->kv_memory > 0 ? ERR_USAGE : ERR_RUNTIME,
                        "--kv-memory must be %zu bytes at least where --parallel is %d",
                        windows + bytes.kv_page, e->n_parallel);
     n = n < all ? n : all;

@@ -74,28 +74,11 @@ static size_t pages_for(size_t n_tokens)
     return (n_tokens + SESSION_PAGE - 1) / SESSION_PAGE;
 }
 
-/* How many pages --kv-memory, or a quarter of this machine's memory, has room for. */
-static bool count_pages(const struct batch_engine *e, struct session_params *params,
-                        struct err *err)
+/* What --kv-memory says, or a quarter of this machine's memory. */
+static size_t most_memory(const struct options *o)
 {
-    struct session_bytes bytes;
-    const struct options *o = e->tools->o;
-    const size_t all = (size_t)e->n_slots * pages_for((size_t)params->n_context);
     const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) / 4 * (size_t)sysconf(_SC_PAGESIZE);
-    const size_t most = o->kv_memory > 0 ? o->kv_memory : machine;
-    params->n_pages = 1;
-    if (!session_measure(e->tools->loaded->model, params, &bytes, err))
-        return false;
-    const size_t windows = bytes.kv - bytes.kv_page; /* what layers with windows take anyway */
-    const size_t left = most > windows ? most - windows : 0;
-    size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
-    if (n == 0)
-        return err_set(err, o->kv_memory > 0 ? ERR_USAGE : ERR_RUNTIME,
-                       "--kv-memory must be %zu bytes at least where --parallel is %d",
-                       windows + bytes.kv_page, e->n_parallel);
-    n = n < all ? n : all;
-    params->n_pages = n < INT_MAX ? (int)n : INT_MAX;
-    return true;
+    return o->kv_memory > 0 ? o->kv_memory : machine;
 }
 
 /* Rows of the largest pass. */
@@ -104,23 +87,69 @@ static int most_rows(const struct batch_engine *e)
     return max_int(PASS_ROWS, PROMPT_ROWS + e->n_parallel);
 }
 
+static struct session_params params_of(const struct batch_engine *e)
+{
+    const struct batch_tools *tools = e->tools;
+    const bool score = tools->task == BATCH_SCORE;
+    return (struct session_params){
+        .n_context = tools->n_context,
+        .n_batch = most_rows(e),
+        .n_rows = score ? SCORED_ROWS : e->n_parallel,
+        .n_threads = compute_n_threads(tools->loaded->compute),
+        .n_sequences = e->n_slots,
+        .n_pages = 1,
+        .precision = (enum precision)tools->o->precision,
+        .kv = run_kv(tools->o),
+        .stop = stream_interrupt(),
+    };
+}
+
+/* Memory for one page, and what layers with windows take for all slots anyway. Where nobody said
+ * how many lines go at once, it is so many that the windows leave half of the memory to other
+ * layers, where there are such. */
+static bool settle_slots(struct batch_engine *e, struct session_bytes *bytes, struct err *err)
+{
+    const struct options *o = e->tools->o;
+    for (;;) {
+        const struct session_params params = params_of(e);
+        if (!session_measure(e->tools->loaded->model, &params, bytes, err))
+            return false;
+        const size_t most = bytes->kv_page > 0 ? most_memory(o) / 2 : most_memory(o);
+        if (o->given[OPT_PARALLEL] || e->n_parallel == 1 || bytes->kv - bytes->kv_page <= most)
+            return true;
+        e->n_parallel /= 2;
+        e->n_slots /= 2;
+    }
+}
+
+/* How many pages there is room for. */
+static bool count_pages(struct batch_engine *e, struct err *err)
+{
+    struct session_bytes bytes;
+    const struct options *o = e->tools->o;
+    const size_t most = most_memory(o);
+    if (!settle_slots(e, &bytes, err))
+        return false;
+    const size_t all = (size_t)e->n_slots * pages_for((size_t)e->tools->n_context);
+    const size_t windows = bytes.kv - bytes.kv_page;
+    const size_t left = most > windows ? most - windows : 0;
+    size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
+    if (n == 0 || windows > most)
+        return err_set(err, o->kv_memory > 0 ? ERR_USAGE : ERR_RUNTIME,
+                       "--kv-memory must be %zu bytes at least where --parallel is %d",
+                       windows + bytes.kv_page, e->n_parallel);
+    n = n < all ? n : all;
+    e->n_pages = n < INT_MAX ? (int)n : INT_MAX;
+    return true;
+}
+
 static bool open_session(struct batch_engine *e, struct err *err)
 {
     const struct loaded *l = e->tools->loaded;
-    const bool score = e->tools->task == BATCH_SCORE;
-    struct session_params params = {
-        .n_context = e->tools->n_context,
-        .n_batch = most_rows(e),
-        .n_rows = score ? SCORED_ROWS : e->n_parallel,
-        .n_threads = compute_n_threads(l->compute),
-        .n_sequences = e->n_slots,
-        .precision = (enum precision)e->tools->o->precision,
-        .kv = run_kv(e->tools->o),
-        .stop = stream_interrupt(),
-    };
-    if (!count_pages(e, &params, err))
+    if (!count_pages(e, err))
         return false;
-    e->n_pages = params.n_pages;
+    struct session_params params = params_of(e);
+    params.n_pages = e->n_pages;
     e->n_rows_most = params.n_rows;
     e->session = session_new(l->model, l->compute, &params, err);
     return e->session != NULL;

@@ -76,6 +76,10 @@ for window in 24 100; do
         succeeds "a window of $window, $n at once" batch -q -m "$tmp/window$window" --parallel $n --ordered "$tmp/lines"
         same "a window of $window, the same $n at once" "$tmp/expected_window" "$tmp/out"
     done
+    # Every slot has its windows. Where there is no memory for those of 64 lines, fewer go at once, unless they are asked for.
+    refuses "windows of 64" 2 "where --parallel is 64" batch -m "$tmp/window$window" --kv-memory 4M --parallel 64 "$tmp/lines"
+    succeeds "fewer than 64" batch -q -m "$tmp/window$window" --kv-memory 4M --ordered "$tmp/lines"
+    same "fewer than 64, the same" "$tmp/expected_window" "$tmp/out"
 done
 
 # A long prompt does not hold up those behind it, nor they it: all are under way before the first has its answer.

@@ -4,6 +4,7 @@
 #include "cli/buffer.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,19 @@ void buffer_drop(struct buffer *t, size_t n)
     memmove(t->data, t->data + n, t->n + 1);
 }
 
+bool buffer_read_once(char *to, size_t n, size_t *got, int fd, const char *name, struct err *e)
+{
+    ssize_t done;
+    while ((done = read(fd, to, n)) < 0 && (errno == EINTR || errno == EAGAIN)) {
+        /* EAGAIN: whoever shares standard input has made it non-blocking. */
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        if (errno == EAGAIN)
+            poll(&wait, 1, -1);
+    }
+    *got = done > 0 ? (size_t)done : 0;
+    return done >= 0 || err_set(e, ERR_RUNTIME, "cannot read %s: %s", name, strerror(errno));
+}
+
 bool buffer_read_some(struct buffer *t, size_t enough, bool *end, int fd, const char *name,
                       struct err *e)
 {
@@ -84,12 +98,10 @@ bool buffer_read_some(struct buffer *t, size_t enough, bool *end, int fd, const 
     while (t->n < enough) {
         if (!reserve(t, READ_SIZE))
             return err_no_memory(e);
-        const ssize_t got = read(fd, t->data + t->n, READ_SIZE);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return err_set(e, ERR_RUNTIME, "cannot read %s: %s", name, strerror(errno));
-        t->n += (size_t)got;
+        size_t got;
+        if (!buffer_read_once(t->data + t->n, READ_SIZE, &got, fd, name, e))
+            return false;
+        t->n += got;
         t->data[t->n] = '\0';
         if (got == 0) {
             *end = true;

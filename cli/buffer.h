@@ -32,6 +32,9 @@ bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e);
 bool buffer_read_some(struct buffer *t, size_t enough, bool *end, int fd, const char *name,
                       struct err *e);
 
+/* As much as there is, once something is, up to n bytes; *got 0 at the end. */
+bool buffer_read_once(char *to, size_t n, size_t *got, int fd, const char *name, struct err *e);
+
 /* False and the sentence where memory ran out on the way. */
 bool buffer_ok(const struct buffer *t, struct err *e);
 

@@ -66,12 +66,10 @@ static bool put_input(struct detokenizer *d, int fd, const char *name, struct er
     char digits[1 << 16];
     size_t n = 0;
     for (;;) {
-        const ssize_t got = read(fd, digits + n, sizeof digits - n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return err_set(e, ERR_RUNTIME, "cannot read %s: %s", name, strerror(errno));
-        n += (size_t)got;
+        size_t got;
+        if (!buffer_read_once(digits + n, sizeof digits - n, &got, fd, name, e))
+            return false;
+        n += got;
         const bool last = got == 0;
         size_t whole = last ? n : whole_ids(digits, n);
         if (whole == 0 && n == sizeof digits)

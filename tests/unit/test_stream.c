@@ -308,6 +308,31 @@ static void a_full_pipe_is_waited_for(void **state)
     free(data);
 }
 
+/* The same the other way: a writer that sleeps makes a non-blocking pipe empty, which is no end. */
+static void an_empty_pipe_is_waited_for(void **state)
+{
+    (void)state;
+    struct err e;
+    struct buffer text = {0};
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        usleep(20000);
+        const bool half = write(ends[1], "Once ", 5) == 5;
+        usleep(20000);
+        _exit(half && write(ends[1], "upon", 4) == 4 ? 0 : 1);
+    }
+    close(ends[1]);
+    if (!buffer_read(&text, ends[0], "the pipe", &e))
+        fail_msg("%s", e.text);
+    assert_string_equal(text.data, "Once upon");
+    buffer_free(&text);
+    close(ends[0]);
+}
+
 /* The first signal ends no write that somebody takes, the second is left to the system. */
 static void after_an_interrupt(void **state)
 {
@@ -336,12 +361,19 @@ static void after_an_interrupt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_character_is_whole),     cmocka_unit_test(what_is_no_utf8),
-        cmocka_unit_test(no_character_is_split),        cmocka_unit_test(what_is_no_utf8_passes),
-        cmocka_unit_test(a_cut_end_is_dropped_or_kept), cmocka_unit_test(stop_strings),
-        cmocka_unit_test(only_what_may_stop_waits),     cmocka_unit_test(an_echo_does_not_stop),
-        cmocka_unit_test(collecting_writes_nothing),    cmocka_unit_test(errors_are_noticed),
-        cmocka_unit_test(a_full_pipe_is_waited_for),    cmocka_unit_test(after_an_interrupt),
+        cmocka_unit_test(every_character_is_whole),
+        cmocka_unit_test(what_is_no_utf8),
+        cmocka_unit_test(no_character_is_split),
+        cmocka_unit_test(what_is_no_utf8_passes),
+        cmocka_unit_test(a_cut_end_is_dropped_or_kept),
+        cmocka_unit_test(stop_strings),
+        cmocka_unit_test(only_what_may_stop_waits),
+        cmocka_unit_test(an_echo_does_not_stop),
+        cmocka_unit_test(collecting_writes_nothing),
+        cmocka_unit_test(errors_are_noticed),
+        cmocka_unit_test(a_full_pipe_is_waited_for),
+        cmocka_unit_test(an_empty_pipe_is_waited_for),
+        cmocka_unit_test(after_an_interrupt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -332,6 +332,8 @@ bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
         if (ok && o->stats && !o->quiet)
             print_stats(&j);
         ok = batch_output_sync(&j.output, true, e) && ok && conclude(&j, e);
+    } else {
+        batch_output_discard(&j.output);
     }
     free_job(&j);
     return ok;

@@ -46,6 +46,7 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
     out->name = path;
     /* A pipe that is opened for reading too would never break. */
     const bool other = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+    const bool there = lstat(path, &about) == 0; /* a link to nothing, too */
     const int way = other ? O_WRONLY : O_RDWR | O_CREAT;
     out->fd = open(path, way | O_APPEND | O_CLOEXEC, 0666);
     if (out->fd < 0 || fstat(out->fd, &about) != 0)
@@ -54,7 +55,10 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
     if (!out->regular)
         return true;
     out->synced = terminal_clock();
-    return lock(out, e);
+    if (!lock(out, e))
+        return false;
+    out->created = !there;
+    return true;
 }
 
 bool batch_output_trim(struct batch_output *out, uint64_t size, struct err *e)
@@ -86,6 +90,14 @@ bool batch_output_sync(struct batch_output *out, bool now, struct err *e)
     out->synced = terminal_clock();
     out->unsynced = false;
     return true;
+}
+
+/* While it is locked: who opens it meanwhile is refused, and writes to no file without a name. */
+void batch_output_discard(const struct batch_output *out)
+{
+    struct stat about;
+    if (out->created && fstat(out->fd, &about) == 0 && about.st_size == 0)
+        unlink(out->name);
 }
 
 void batch_output_close(struct batch_output *out)

@@ -12,6 +12,7 @@ struct batch_output {
     int fd; /* -1: closed */
     const char *name;
     bool regular;  /* a file that can be resumed, as opposed to a pipe or a device */
+    bool created;  /* which was not there before */
     uint64_t size; /* regular: of its whole lines */
     double synced; /* when the disk was last asked to keep them */
     bool unsynced;
@@ -30,6 +31,9 @@ bool batch_output_put(struct batch_output *out, const struct buffer *line, struc
 
 /* Asks the disk to keep what was written: now, or (without `now`) if the last time is long ago. */
 bool batch_output_sync(struct batch_output *out, bool now, struct err *e);
+
+/* Takes a file away again that batch_output_open has created and nothing was put into. */
+void batch_output_discard(const struct batch_output *out);
 
 void batch_output_close(struct batch_output *out);
 

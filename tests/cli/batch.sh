@@ -265,6 +265,19 @@ for why in "-m $tmp/none" "-c 513" "--cpu none" "--kv-memory 1"; do
     same "--restart $why drops no answers" "$tmp/expected" "$tmp/answers"
 done
 
+# A job that cannot begin leaves no file that was not there before.
+ln -s nothing "$tmp/to_nothing"
+for why in "-m $tmp/none" "-c 513" "--cpu none" "--kv-memory 1"; do
+    # shellcheck disable=SC2086 # words
+    run batch $why -o "$tmp/left" "$tmp/many"
+    if [ $code -gt 0 ] && [ ! -e "$tmp/left" ]; then ok "$why leaves no file"; else fail "$why leaves no file" "exit $code: $(ls -l "$tmp/left")"; fi
+done
+run batch -m "$tmp/none" -o "$tmp/to_nothing" "$tmp/many"
+if [ -L "$tmp/to_nothing" ]; then ok "a link stays"; else fail "a link stays" "it is gone"; fi
+: >"$tmp/left"
+run batch -m "$tmp/none" -o "$tmp/left" "$tmp/many"
+if [ -e "$tmp/left" ]; then ok "an empty file stays"; else fail "an empty file stays" "it is gone"; fi
+
 # Lines are never overwritten by their answers.
 cp "$tmp/two" "$tmp/lines"
 ln -s lines "$tmp/link"

@@ -48,6 +48,8 @@ static uint64_t mark_special(uint64_t eight)
 
 static bool fail(struct json_scan *s, const char *what)
 {
+    if (s->n - s->at >= 3 && memcmp(s->text + s->at, "\xEF\xBB\xBF", 3) == 0)
+        what = "a byte order mark"; /* which editors write and do not show */
     if (!s->failed) {
         s->failed = true;
         err_set(s->e, ERR_LOAD, "not JSON: %s at byte %zu of %zu", what, s->at, s->n);

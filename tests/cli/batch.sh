@@ -77,6 +77,9 @@ succeeds "no lines" batch "$tmp/empty"
 if [ -s "$tmp/out" ]; then fail "no lines, no answers" "$(peek "$tmp/out")"; else ok "no lines, no answers"; fi
 printf '\357\273\277{"prompt":"A","max_tokens":1}\r\n' >"$tmp/windows"
 succeeds "a byte order mark and CRLF" batch "$tmp/windows"
+printf '{"prompt":"A","max_tokens":1}\n\357\273\277{"prompt":"A","max_tokens":1}\n' >"$tmp/windows"
+run batch --ordered "$tmp/windows"
+has "a byte order mark in the midst of lines" '"line":2,"error":"not JSON: a byte order mark at byte 0 of 32"'
 printf '\357\273\277\r\n' >"$tmp/windows"
 succeeds "nothing but a byte order mark" batch "$tmp/windows"
 

@@ -119,10 +119,11 @@ static int n_cpus(void)
 static const struct kernels *choose_kernels(const char *level, struct err *e)
 {
     const char *const source = level ? "--cpu" : "TGEN_CPU";
-    if (!level)
+    if (!level) {
         level = getenv("TGEN_CPU");
-    if (!level || !*level)
-        return kernels_best();
+        if (!level || !*level)
+            return kernels_best();
+    }
     const struct kernels *k = kernels_for(level);
     if (k)
         return k;

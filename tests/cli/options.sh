@@ -35,6 +35,7 @@ refuses "--precision au" 2 'is none of' --precision au hi
 refuses "--kv q4" 2 '--kv: "q4" is none of f32|f16|q8' --kv q4 hi
 refuses "--completions csh" 2 'is none of bash|zsh|fish' --completions csh
 refuses "--cpu nonsense" 2 nonsense --cpu nonsense hi
+refuses "--cpu and nothing" 2 '--cpu: "" is no level; there are scalar' --cpu '' hi
 refuses "--stop with nothing" 2 "--stop: an empty text" --stop '' hi
 refuses "-o with nothing" 2 '--output: the name of a file is empty' batch -o '' /dev/null
 for ids in x '1 x' -1 1.5 2147483648 99999999999999999999 '1;2' 0x1; do

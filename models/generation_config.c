@@ -27,6 +27,8 @@ static bool read_sampling(const struct json *file, struct model_defaults *d, str
 {
     const struct json *const do_sample = json_get(file, "do_sample");
     d->has_do_sample = is_set(do_sample);
+    if (d->has_do_sample && json_type(do_sample) != JSON_BOOL)
+        return err_set(e, ERR_LOAD, "generation_config.json: \"do_sample\" must be true or false");
     d->do_sample = json_bool(do_sample, true);
 
     const struct json *const top_k = json_get(file, "top_k");

@@ -64,11 +64,17 @@ INLINE vi ab_keys(const struct attend_args *a, int type, size_t d, size_t j)
     return ab_pair(first, second ? cache_load(type, a->k, (d + 1) * ATTEND_BLOCK + j) : v_set(0));
 }
 
-/* V_LANES dimensions from d on of the values of positions j and j + 1. */
+/* V_LANES dimensions from d on of the value of position j. */
+INLINE vf ab_value(const struct attend_args *a, int type, size_t j, size_t d)
+{
+    return type == CACHE_F16 ? cache_load(CACHE_F16, a->v, j * a->v_dim + d)
+                             : cache_load(CACHE_I8, a->v, j * a->v_dim + d);
+}
+
+/* The same of positions j and j + 1. */
 INLINE vi ab_values(const struct attend_args *a, int type, size_t j, size_t d)
 {
-    return ab_pair(cache_load(type, a->v, j * a->v_dim + d),
-                   cache_load(type, a->v, (j + 1) * a->v_dim + d));
+    return ab_pair(ab_value(a, type, j, d), ab_value(a, type, j + 1, d));
 }
 
 INLINE void ab_convert(struct ab_block *b, int type)
@@ -89,16 +95,24 @@ INLINE void ab_convert(struct ab_block *b, int type)
     }
 }
 
-/* ---- scores ---- */
-
-INLINE size_t ab_tile_vectors(size_t n_x)
+/* What few rows will look at next, n_dims of it, in as many turns as there are steps over this
+ * block: however little of it is seen, all of the next is asked for. */
+INLINE struct ahead ab_ahead(int type, const void *next, size_t n_dims, size_t n_steps)
 {
-    return n_x <= AB_X ? AB_V : AB_V / 2;
+    if (type == CACHE_PAIRS || next == NULL)
+        return (struct ahead){.n_rows = 0};
+    const size_t n = n_dims * ATTEND_BLOCK * cache_size(type);
+    struct ahead ahead = ahead_in_turns(next, n, n, 1, n_steps ? n_steps : 1);
+    if (n_steps == 0)
+        ahead_turn(&ahead);
+    return ahead;
 }
+
+/* ---- scores ---- */
 
 /* scores[n_x, ATTEND_BLOCK]: products of queries and the keys of n_v vectors from vector v0 on. */
 INLINE void ab_scores(float *scores, const struct ab_block *b, const struct attend_row *rows,
-                      int type, size_t v0, size_t n_x, size_t n_v)
+                      int type, size_t v0, size_t n_x, size_t n_v, struct ahead *next)
 {
     const struct attend_args *const a = b->a;
     vf sum[AB_FEW][AB_V];
@@ -114,8 +128,7 @@ INLINE void ab_scores(float *scores, const struct ab_block *b, const struct atte
             k[v] = type == CACHE_PAIRS ? vi_load(b->k + d / 2 * AB_V + v0 + v)
                                        : ab_keys(a, type, d, (v0 + v) * V_LANES);
         if (type != CACHE_PAIRS)
-            cache_ask(type, a->next_k, v0 * V_LANES * a->k_dim + d * n_v * V_LANES,
-                      2 * n_v * V_LANES);
+            ahead_turn(next);
         UNROLL
         for (size_t i = 0; i < n_x; i++) {
             const vi q = ab_broadcast((const uint16_t *)rows[i].q + d);
@@ -225,7 +238,7 @@ static __attribute__((noinline, noclone)) void ab_softmax(const struct attend_ar
 /* acc[i] += the pairs [begin, end) of positions, whole ones, for n_v vectors from d on. */
 INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *rows,
                            const uint16_t *weights, int type, size_t d, size_t begin, size_t end,
-                           size_t n_x, size_t n_v)
+                           size_t n_x, size_t n_v, struct ahead *next)
 {
     const struct attend_args *const a = b->a;
     vf acc[AB_FEW][AB_V];
@@ -241,7 +254,7 @@ INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *ro
             value[v] = type == CACHE_PAIRS ? vi_load(b->v + (p * a->v_dim + d) / V_LANES + v)
                                            : ab_values(a, type, 2 * p, d + v * V_LANES);
         if (type != CACHE_PAIRS)
-            cache_ask(type, a->next_v, d * ATTEND_BLOCK + 2 * p * n_v * V_LANES, 2 * n_v * V_LANES);
+            ahead_turn(next);
         UNROLL
         for (size_t i = 0; i < n_x; i++) {
             const vi w = ab_broadcast(weights + i * ATTEND_BLOCK + 2 * p);
@@ -260,38 +273,39 @@ INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *ro
 INLINE void ab_values_pairs(const struct ab_block *b, const struct attend_row *rows,
                             const uint16_t *weights, int type, size_t begin, size_t end, size_t n_x)
 {
-    const size_t v_dim = b->a->v_dim, n_v = ab_tile_vectors(n_x);
+    const size_t v_dim = b->a->v_dim, n_v = n_x <= AB_X ? AB_V : AB_V / 2;
+    const size_t n_steps = (v_dim + n_v * V_LANES - 1) / (n_v * V_LANES) * (end - begin);
+    struct ahead next = ab_ahead(type, b->a->next_v, v_dim, n_steps);
     size_t d = 0;
-    if (begin >= end)
-        return;
     for (; d + n_v * V_LANES <= v_dim; d += n_v * V_LANES)
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v);
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v, &next);
     switch ((v_dim - d) / V_LANES) {
     case 3:
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 3 ? 3 : 0);
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 3 ? 3 : 0, &next);
         break;
     case 2:
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 2 ? 2 : 0);
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 2 ? 2 : 0, &next);
         break;
     case 1:
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, 1);
+        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, 1, &next);
         break;
     default:
         break;
     }
 }
 
-/* One row over the pairs that hold positions of [begin, end). */
+/* One row over the pairs that hold positions of [begin, end), and nothing else of them: what is
+ * behind the last position is in no cache yet. */
 static void ab_values_edge(const struct attend_args *a, const struct attend_row *row,
                            const uint16_t *weights, int type, size_t begin, size_t end)
 {
     for (size_t j = begin / 2 * 2; j < end; j += 2) {
-        const int low = j >= begin ? 0xffff : 0, high = j + 1 < end ? (int)0xffff0000 : 0;
-        const vi w = ab_broadcast(weights + j), seen = vi_set(low | high);
+        const bool first = j >= begin, second = j + 1 < end;
+        const vi w = ab_broadcast(weights + j);
         for (size_t d = 0; d < a->v_dim; d += V_LANES) {
-            const vi pair =
-                type == CACHE_F16 ? ab_values(a, CACHE_F16, j, d) : ab_values(a, CACHE_I8, j, d);
-            v_store(row->acc + d, ab_dot(v_load(row->acc + d), w, pair & seen));
+            const vi pair = ab_pair(first ? ab_value(a, type, j, d) : v_set(0),
+                                    second ? ab_value(a, type, j + 1, d) : v_set(0));
+            v_store(row->acc + d, ab_dot(v_load(row->acc + d), w, pair));
         }
     }
 }
@@ -324,10 +338,19 @@ INLINE void ab_weigh_tile(const struct ab_block *b, int type, struct attend_row 
                           uint16_t *weights, struct seen *seen, size_t n_x)
 {
     float scores[AB_FEW * ATTEND_BLOCK] __attribute__((aligned(64)));
-    for (size_t i = 0; i < n_x; i++)
+    /* bringing keys to pairs takes as long as half a tile's chains of sums */
+    const size_t n_v = type == CACHE_PAIRS ? AB_V : AB_V / 2;
+    size_t begin = ATTEND_BLOCK, end = 0;
+    for (size_t i = 0; i < n_x; i++) {
         seen[i] = row_seen(b->a, &rows[i]);
-    for (size_t v = 0; v < AB_V; v += ab_tile_vectors(n_x))
-        ab_scores(scores, b, rows, type, v, n_x, ab_tile_vectors(n_x));
+        begin = at_most(begin, seen[i].begin);
+        end = seen[i].end > end ? seen[i].end : end;
+    }
+    const size_t first = begin / V_LANES / n_v * n_v, last = (end + V_LANES - 1) / V_LANES;
+    const size_t n_steps = (last - at_most(first, last) + n_v - 1) / n_v * ((b->a->k_dim + 1) / 2);
+    struct ahead next = ab_ahead(type, b->a->next_k, b->a->k_dim, n_steps);
+    for (size_t v = first; v < last; v += n_v)
+        ab_scores(scores, b, rows, type, v, n_x, n_v, &next);
     ab_softmax(b->a, rows, seen, scores, weights, n_x);
 }
 

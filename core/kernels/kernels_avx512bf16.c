@@ -9,6 +9,8 @@
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
+
+#include "core/kernels/pairs_avx512bf16.inc"
 #include "core/kernels/weights.inc"
 
 /*
@@ -34,11 +36,6 @@ enum {
     BF_COLS_K = 256,
     BF_TURN_K = 16,
 };
-
-INLINE vf bf_dot(vf acc, vi a, vi b)
-{
-    return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b);
-}
 
 INLINE vi bf_load(const uint16_t *p)
 {
@@ -350,13 +347,6 @@ INLINE void bf_finish_columns(const struct linear_args *a, size_t i, size_t c, c
     }
 }
 
-INLINE vi bf_pair_of_x(const uint16_t *x, size_t k)
-{
-    int32_t pair;
-    memcpy(&pair, x + k, sizeof pair);
-    return vi_set(pair);
-}
-
 /* sums[i * stride + c] += n_k rows, from k on, of n columns from c0 on. */
 INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, size_t c0, size_t n,
                      size_t k, size_t n_k, struct ahead *ahead)
@@ -372,7 +362,7 @@ INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, si
             vf first = v_load(at), second = v_load(at + V_LANES);
             UNROLL
             for (size_t j = 0; j < n_k; j += 2) {
-                const vi x = bf_pair_of_x(bf_x(a, i), k + j);
+                const vi x = bf_pair(bf_x(a, i) + k + j);
                 first = bf_dot(first, low[j / 2], x);
                 second = bf_dot(second, high[j / 2], x);
             }
@@ -424,7 +414,7 @@ INLINE void bf_cols_turn(const struct linear_args *a, vf (*acc)[BF_COLS_V], vi *
             bf_cols_pack(block, a, p, k);
         UNROLL
         for (size_t j = 0; j < n_x; j++) {
-            const vi pair = bf_pair_of_x(x[j], k);
+            const vi pair = bf_pair(x[j] + k);
             UNROLL
             for (size_t v = 0; v < BF_COLS_V; v++)
                 acc[j][v] = bf_dot(acc[j][v], block[v], pair);

@@ -10,6 +10,7 @@
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
 
+#include "core/kernels/pairs_avx512bf16.inc"
 #include "core/kernels/scores.inc"
 
 /*
@@ -35,11 +36,6 @@ struct ab_block {
     const vi *v; /* [AB_PAIRS, v_dim / V_LANES] */
 };
 
-INLINE vf ab_dot(vf acc, vi a, vi b)
-{
-    return _mm512_dpbf16_ps(acc, (__m512bh)a, (__m512bh)b);
-}
-
 /* Pairs of the lanes of two vectors. */
 INLINE vi ab_pair(vf first, vf second)
 {
@@ -47,13 +43,6 @@ INLINE vi ab_pair(vf first, vf second)
                                      8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second, first);
     return (vi)_mm512_permutexvar_epi16((__m512i)vi_load(order), halves);
-}
-
-INLINE vi ab_broadcast(const uint16_t *pair)
-{
-    int32_t both;
-    memcpy(&both, pair, sizeof both);
-    return vi_set(both);
 }
 
 /* Dimensions d and d + 1 of the keys of V_LANES positions from j on. */
@@ -131,10 +120,10 @@ INLINE void ab_scores(float *scores, const struct ab_block *b, const struct atte
             ahead_turn(next);
         UNROLL
         for (size_t i = 0; i < n_x; i++) {
-            const vi q = ab_broadcast((const uint16_t *)rows[i].q + d);
+            const vi q = bf_pair((const uint16_t *)rows[i].q + d);
             UNROLL
             for (size_t v = 0; v < n_v; v++)
-                sum[i][v] = ab_dot(sum[i][v], q, k[v]);
+                sum[i][v] = bf_dot(sum[i][v], q, k[v]);
         }
     }
     UNROLL
@@ -257,10 +246,10 @@ INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *ro
             ahead_turn(next);
         UNROLL
         for (size_t i = 0; i < n_x; i++) {
-            const vi w = ab_broadcast(weights + i * ATTEND_BLOCK + 2 * p);
+            const vi w = bf_pair(weights + i * ATTEND_BLOCK + 2 * p);
             UNROLL
             for (size_t v = 0; v < n_v; v++)
-                acc[i][v] = ab_dot(acc[i][v], w, value[v]);
+                acc[i][v] = bf_dot(acc[i][v], w, value[v]);
         }
     }
     UNROLL
@@ -301,11 +290,11 @@ static void ab_values_edge(const struct attend_args *a, const struct attend_row 
 {
     for (size_t j = begin / 2 * 2; j < end; j += 2) {
         const bool first = j >= begin, second = j + 1 < end;
-        const vi w = ab_broadcast(weights + j);
+        const vi w = bf_pair(weights + j);
         for (size_t d = 0; d < a->v_dim; d += V_LANES) {
             const vi pair = ab_pair(first ? ab_value(a, type, j, d) : v_set(0),
                                     second ? ab_value(a, type, j + 1, d) : v_set(0));
-            v_store(row->acc + d, ab_dot(v_load(row->acc + d), w, pair));
+            v_store(row->acc + d, bf_dot(v_load(row->acc + d), w, pair));
         }
     }
 }

@@ -241,10 +241,23 @@ static inline vi v_dot_i8(vi acc, vi w, vi x)
     return dot_pairs(acc, _mm256_abs_epi8((__m256i)w), _mm256_sign_epi8((__m256i)x, (__m256i)w));
 }
 
+static inline vi vi_max(vi a, vi b)
+{
+    return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
+}
+
 static inline vi vi_quads(vi a, vi b, vi c, vi d)
 {
     const __m256i x = (__m256i)a, y = (__m256i)b, z = (__m256i)c, w = (__m256i)d;
     return (vi)_mm256_hadd_epi32(_mm256_hadd_epi32(x, y), _mm256_hadd_epi32(z, w));
+}
+
+static inline vi vi_quads_max(vi a, vi b, vi c, vi d)
+{
+    const __m256i x = (__m256i)a, y = (__m256i)b, z = (__m256i)c, w = (__m256i)d;
+    const __m256i ac = _mm256_max_epi32(_mm256_unpacklo_epi32(x, z), _mm256_unpackhi_epi32(x, z));
+    const __m256i bd = _mm256_max_epi32(_mm256_unpacklo_epi32(y, w), _mm256_unpackhi_epi32(y, w));
+    return (vi)_mm256_max_epi32(_mm256_unpacklo_epi32(ac, bd), _mm256_unpackhi_epi32(ac, bd));
 }
 
 /* 16 bytes each of rows 0 and 4. */
@@ -265,11 +278,6 @@ static inline void vi_columns_of(vi *out, const unsigned char *const *rows, size
     out[1] = (vi)_mm256_unpackhi_epi64(ab0, cd0);
     out[2] = (vi)_mm256_unpacklo_epi64(ab1, cd1);
     out[3] = (vi)_mm256_unpackhi_epi64(ab1, cd1);
-}
-
-static inline vi vi_max(vi a, vi b)
-{
-    return (vi)_mm256_max_epi32((__m256i)a, (__m256i)b);
 }
 
 static inline vi vi_max_unsigned(vi a, vi b)

@@ -63,11 +63,6 @@ static inline void vi_fold(int32_t *p, vi x)
     _mm_storeu_si128((__m128i *)(void *)p, one);
 }
 
-static inline vi vi_max(vi a, vi b)
-{
-    return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
-}
-
 static inline vi vi_max_unsigned(vi a, vi b)
 {
     return (vi)_mm512_max_epu32((__m512i)a, (__m512i)b);

@@ -5,11 +5,6 @@
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_neon.h"
 
-static inline vi vi_max(vi a, vi b)
-{
-    return (vi)vmaxq_s32((int32x4_t)a, (int32x4_t)b);
-}
-
 static inline vi vi_max_unsigned(vi a, vi b)
 {
     return (vi)vmaxq_u32((uint32x4_t)a, (uint32x4_t)b);

@@ -202,12 +202,25 @@ static inline vf vi_to_f32(vi x)
     return _mm512_cvtepi32_ps((__m512i)x);
 }
 
+static inline vi vi_max(vi a, vi b)
+{
+    return (vi)_mm512_max_epi32((__m512i)a, (__m512i)b);
+}
+
 static inline vi vi_quads(vi a, vi b, vi c, vi d)
 {
     const __m512i x = (__m512i)a, y = (__m512i)b, z = (__m512i)c, w = (__m512i)d;
     const __m512i ac = _mm512_add_epi32(_mm512_unpacklo_epi32(x, z), _mm512_unpackhi_epi32(x, z));
     const __m512i bd = _mm512_add_epi32(_mm512_unpacklo_epi32(y, w), _mm512_unpackhi_epi32(y, w));
     return (vi)_mm512_add_epi32(_mm512_unpacklo_epi32(ac, bd), _mm512_unpackhi_epi32(ac, bd));
+}
+
+static inline vi vi_quads_max(vi a, vi b, vi c, vi d)
+{
+    const __m512i x = (__m512i)a, y = (__m512i)b, z = (__m512i)c, w = (__m512i)d;
+    const __m512i ac = _mm512_max_epi32(_mm512_unpacklo_epi32(x, z), _mm512_unpackhi_epi32(x, z));
+    const __m512i bd = _mm512_max_epi32(_mm512_unpacklo_epi32(y, w), _mm512_unpackhi_epi32(y, w));
+    return (vi)_mm512_max_epi32(_mm512_unpacklo_epi32(ac, bd), _mm512_unpackhi_epi32(ac, bd));
 }
 
 /* 16 bytes each of 4 rows. */

@@ -241,10 +241,21 @@ static inline vf vi_to_f32(vi x)
     return vcvtq_f32_s32((int32x4_t)x);
 }
 
+static inline vi vi_max(vi a, vi b)
+{
+    return (vi)vmaxq_s32((int32x4_t)a, (int32x4_t)b);
+}
+
 static inline vi vi_quads(vi a, vi b, vi c, vi d)
 {
     const int32x4_t ab = vpaddq_s32((int32x4_t)a, (int32x4_t)b);
     return (vi)vpaddq_s32(ab, vpaddq_s32((int32x4_t)c, (int32x4_t)d));
+}
+
+static inline vi vi_quads_max(vi a, vi b, vi c, vi d)
+{
+    const int32x4_t ab = vpmaxq_s32((int32x4_t)a, (int32x4_t)b);
+    return (vi)vpmaxq_s32(ab, vpmaxq_s32((int32x4_t)c, (int32x4_t)d));
 }
 
 /* The even words of two rows side by side, then the odd ones, as pairs. */

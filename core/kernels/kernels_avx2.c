@@ -145,6 +145,19 @@ static inline vf4 v_fma4(vf4 a, vf4 b, vf4 c)
     return _mm_fmadd_ps(a, b, c);
 }
 
+typedef int32_t vi4 __attribute__((vector_size(16)));
+
+static inline void vi4_columns(vi4 *out, const unsigned char *const *rows)
+{
+    __m128 a = _mm_loadu_ps((const void *)rows[0]), b = _mm_loadu_ps((const void *)rows[1]);
+    __m128 c = _mm_loadu_ps((const void *)rows[2]), d = _mm_loadu_ps((const void *)rows[3]);
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    out[0] = (vi4)a;
+    out[1] = (vi4)b;
+    out[2] = (vi4)c;
+    out[3] = (vi4)d;
+}
+
 static inline vf v_min(vf a, vf b)
 {
     return _mm256_min_ps(a, b);

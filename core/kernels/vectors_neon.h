@@ -272,4 +272,11 @@ static inline void vi_columns_of(vi *out, const unsigned char *const *rows, size
     out[3] = (vi)vtrn2q_s64(ab1, cd1);
 }
 
+typedef vi vi4;
+
+static inline void vi4_columns(vi4 *out, const unsigned char *const *rows)
+{
+    vi_columns_of(out, rows, 0);
+}
+
 #endif

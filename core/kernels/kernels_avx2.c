@@ -209,6 +209,8 @@ static inline float v_sum(vf a)
 
 enum { DOT_V = 2, DOT_X = 4, DOT_SHIFT = 0 };
 
+#define DOT_SHORT 1
+
 static inline vi vi_set(int32_t x)
 {
     return (vi)_mm256_set1_epi32(x);
@@ -236,11 +238,25 @@ static inline vf vi_to_f32(vi x)
     return _mm256_cvtepi32_ps((__m256i)x);
 }
 
-/* Pairs of 16-bit sums do not overflow: 2 * 15 * 127, and 2 * 128 * 127. */
+/* The pairs of 16-bit sums are added to the lanes that they share. */
+static inline vi v_long(vi acc, vi sums)
+{
+    return (vi)_mm256_add_epi32((__m256i)acc,
+                                _mm256_madd_epi16((__m256i)sums, _mm256_set1_epi16(1)));
+}
+
+/* 16 bits hold a pair of products, 2 * 128 * 127, and eight of those with 4 bits, 16 * 15 * 128. */
 static inline vi dot_pairs(vi acc, __m256i unsigned8, __m256i signed8)
 {
-    const __m256i pairs = _mm256_maddubs_epi16(unsigned8, signed8);
-    return (vi)_mm256_add_epi32((__m256i)acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return v_long(acc, (vi)_mm256_maddubs_epi16(unsigned8, signed8));
+}
+
+/* Their order is kept: two products at once would take more registers than there are. */
+static inline vi v_short_u4(vi sums, vi w, vi x)
+{
+    sums = (vi)_mm256_add_epi16((__m256i)sums, _mm256_maddubs_epi16((__m256i)w, (__m256i)x));
+    ANY_VALUE(sums);
+    return sums;
 }
 
 static inline vi v_dot_u4(vi acc, vi w, vi x)

@@ -7,11 +7,27 @@
 
 enum { DOT_SHIFT = 0 };
 
-/* Pairs of 16-bit sums do not overflow: 2 * 15 * 128, and 2 * 127 * 128. */
+#define DOT_SHORT 1
+
+/* The pairs of 16-bit sums are added to the lanes that they share. */
+static inline vi v_long(vi acc, vi sums)
+{
+    return (vi)_mm512_add_epi32((__m512i)acc,
+                                _mm512_madd_epi16((__m512i)sums, _mm512_set1_epi16(1)));
+}
+
+/* 16 bits hold a pair of products, 2 * 128 * 127, and eight of those with 4 bits, 16 * 15 * 128. */
 static inline vi dot_pairs(vi acc, __m512i unsigned8, __m512i signed8)
 {
-    const __m512i pairs = _mm512_maddubs_epi16(unsigned8, signed8);
-    return (vi)_mm512_add_epi32((__m512i)acc, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    return v_long(acc, (vi)_mm512_maddubs_epi16(unsigned8, signed8));
+}
+
+/* Their order is kept: two products at once would take more registers than there are. */
+static inline vi v_short_u4(vi sums, vi w, vi x)
+{
+    sums = (vi)_mm512_add_epi16((__m512i)sums, _mm512_maddubs_epi16((__m512i)w, (__m512i)x));
+    ANY_VALUE(sums);
+    return sums;
 }
 
 static inline vi v_dot_u4(vi acc, vi w, vi x)

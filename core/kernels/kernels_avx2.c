@@ -221,9 +221,12 @@ static inline vi vi_load(const void *p)
     return (vi)_mm256_loadu_si256(p);
 }
 
+/* A half is loaded at once: one put together in memory would have to wait for every store. */
 static inline vi vi_load_part(const void *p, size_t n)
 {
     unsigned char part[sizeof(vi)] = {0};
+    if (n == 16)
+        return (vi)_mm256_zextsi128_si256(_mm_loadu_si128(p));
     memcpy(part, p, n);
     return vi_load(part);
 }
@@ -279,6 +282,13 @@ static inline vi vi_quads(vi a, vi b, vi c, vi d)
 {
     const __m256i x = (__m256i)a, y = (__m256i)b, z = (__m256i)c, w = (__m256i)d;
     return (vi)_mm256_hadd_epi32(_mm256_hadd_epi32(x, y), _mm256_hadd_epi32(z, w));
+}
+
+static inline vi vi_short_quads(vi a, vi b, vi c, vi d)
+{
+    const __m256i x = (__m256i)a, y = (__m256i)b, z = (__m256i)c, w = (__m256i)d;
+    const __m256i pairs = _mm256_hadd_epi16(_mm256_hadd_epi16(x, y), _mm256_hadd_epi16(z, w));
+    return v_long(vi_set(0), (vi)pairs);
 }
 
 static inline vi vi_quads_max(vi a, vi b, vi c, vi d)

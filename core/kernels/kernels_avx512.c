@@ -30,6 +30,12 @@ static inline vi v_short_u4(vi sums, vi w, vi x)
     return sums;
 }
 
+static inline vi vi_short_quads(vi a, vi b, vi c, vi d)
+{
+    const vi zero = vi_set(0);
+    return vi_quads(v_long(zero, a), v_long(zero, b), v_long(zero, c), v_long(zero, d));
+}
+
 static inline vi v_dot_u4(vi acc, vi w, vi x)
 {
     return dot_pairs(acc, (__m512i)w, (__m512i)x);

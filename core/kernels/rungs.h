@@ -17,7 +17,7 @@ enum { PEAK_CHAINS = 12 };
 
 /* What the compiler must take for any value, or it would compute equal chains once. */
 #if defined(__x86_64__)
-#define ANY_VALUE(v) __asm__("" : "+x"(v))
+#define ANY_VALUE(v) __asm__("" : "+v"(v))
 #elif defined(__aarch64__)
 #define ANY_VALUE(v) __asm__("" : "+w"(v))
 #else

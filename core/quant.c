@@ -214,8 +214,11 @@ static bool check_stored_shape(const struct quant *q, const struct tensor *t, st
 bool quant_init(struct quant *q, const struct quant_format *format, const struct quant_parts *parts,
                 size_t n_out, size_t n_in, struct err *e)
 {
-    *q = (struct quant){
-        .type = format->type, .layout = &layouts[format->type], .n_out = n_out, .n_in = n_in};
+    *q = (struct quant){.type = format->type,
+                        .layout = &layouts[format->type],
+                        .n_out = n_out,
+                        .n_in = n_in,
+                        .n_woven = format->woven ? n_out / KERNELS_WOVEN * KERNELS_WOVEN : 0};
     const bool needs_zeros = q->layout->in_columns;
     if (n_out == 0 || n_in == 0 || n_out > INT32_MAX || n_in > INT32_MAX)
         return err_set(e, ERR_LOAD, "%s: a matrix of %zu x %zu is not supported",

@@ -35,6 +35,8 @@ struct quant_format {
     int block_out; /* rows and columns that share a scale, 0: all of them. Per tensor 0, 0; per */
     int block_in;  /* row 1, 0; groups of 128 1, 128; blocks of 128 x 128 128, 128. MXFP4: unused */
     bool zeros_less_one; /* GPTQ's checkpoint_format "gptq": each stored zero point is 1 too low */
+    bool woven; /* as no file is: INT8 or PACKED4 the way kernels.h's linear_woven wants them, up to
+                   the last whole strip; rows of whole words, neither zero points nor g_idx */
 };
 
 /* The tensors of one matrix; NULL where there is none, which codes and scales must not be. */
@@ -55,6 +57,7 @@ struct quant {
     size_t row_bytes;                     /* where a row's codes lie together */
     const unsigned char *codes, *scales, *zeros, *g_idx;
     enum dtype scale_dtype;
+    size_t n_woven;     /* rows of whole strips that are woven, the first ones */
     bool zeros_packed;  /* as codes are, else I8 */
     uint32_t zeros_add; /* to each packed word */
 };

@@ -20,7 +20,7 @@
  */
 enum {
     PIECE_K = 512,
-    PIECE_WORDS = PIECE_K / 8,
+    PIECE_WORDS = PIECE_K / 4, /* of 8 bits; half as many are in use with 4 */
     TILE_R = 16,
     STRIP_R = 128,
     FEW_X = 12,
@@ -49,6 +49,9 @@ struct line {
 
 static struct line scales_of(const struct quant *q, size_t row)
 {
+    const size_t in_strip = row % KERNELS_WOVEN;
+    if (row < q->n_woven)
+        return (struct line){(row - in_strip) * q->n_groups + in_strip, KERNELS_WOVEN, 0};
     if (q->layout->in_columns)
         return (struct line){row, q->n_out, 0};
     return (struct line){row / q->block_out * q->n_groups, 1, 0};
@@ -168,7 +171,7 @@ static void decode_piece(const struct kernels *kernels, const struct quant *q,
     (q->g_idx ? decode_by_column : decode_by_group)(kernels, q, codes, row, k, n, out);
 }
 
-/* ---- formats stored by column: words of 8 codes of a row ---- */
+/* ---- formats that do not store a row's codes together: its words are gathered ---- */
 
 /* Four words that take the same steps; every compiler that is supported knows such vectors. */
 typedef uint32_t four_words __attribute__((vector_size(16)));
@@ -221,9 +224,27 @@ static void words_of_gptq(const struct quant *q, size_t row, size_t n_rows, size
         words[r * PIECE_WORDS] = load_u32(from + 4 * r);
 }
 
+static void words_of_woven(const struct quant *q, size_t row, size_t n_rows, size_t k, size_t n,
+                           uint32_t *words)
+{
+    const size_t first = k * q->layout->bits / 32, n_words = n * q->layout->bits / 32;
+    for (size_t r = row; r < row + n_rows; r++, words += PIECE_WORDS) {
+        const size_t in_strip = r < q->n_woven ? r % KERNELS_WOVEN : 0;
+        const size_t step = r < q->n_woven ? 4 * KERNELS_WOVEN : 4;
+        const unsigned char *const from =
+            q->codes + (r - in_strip) * q->row_bytes + 4 * in_strip + first * step;
+        for (size_t i = 0; i < n_words; i++)
+            words[i] = load_u32(from + i * step);
+    }
+}
+
 static void words_of_piece(const struct quant *q, size_t row, size_t n_rows, size_t k, size_t n,
                            uint32_t *words)
 {
+    if (q->n_woven) {
+        words_of_woven(q, row, n_rows, k, n, words);
+        return;
+    }
     for (size_t i = 0; i < n; i += 8)
         (q->type == QUANT_AWQ ? words_of_awq : words_of_gptq)(q, row, n_rows, k + i, words + i / 8);
 }
@@ -238,11 +259,11 @@ struct window {
     size_t stride;
 };
 
-/* words: room for n_rows * PIECE_WORDS where the format is in columns. */
+/* words: room for n_rows * PIECE_WORDS where the format is in columns or woven. */
 static void window_open(struct window *win, const struct quant *q, uint32_t *words)
 {
     const struct quant_layout *layout = q->layout;
-    if (layout->in_columns) {
+    if (layout->in_columns || q->n_woven) {
         words_of_piece(q, win->row, win->n_rows, win->k, win->n_k, words);
         win->codes = (const unsigned char *)words;
         win->stride = PIECE_WORDS * sizeof *words;
@@ -347,21 +368,64 @@ bool quant_is_split(const struct quant *q)
     return q->layout->bits == 4;
 }
 
+/* The arguments for weights from a row on. */
+static void set_weights(struct linear_i8_args *a, const struct quant *q, size_t row)
+{
+    a->w = q->codes + row * q->row_bytes;
+    a->w_stride = q->row_bytes;
+    a->w_group = q->block_in;
+    a->scales = q->scales + row * q->n_groups * dtype_size(q->scale_dtype);
+    a->scale_stride = q->n_groups;
+    a->scale_type = (int)q->scale_dtype;
+    a->zero = q->layout->offset;
+    a->zeros = q->zeros;
+    a->zero_row = row;
+}
+
+/* A part of a strip that is woven, from a row on: all of it is computed, on the side. */
+static void apply_woven_part(const struct kernels *kernels, const struct quant *q, size_t row,
+                             const struct linear_i8_args *a)
+{
+    enum { ROWS_X = 8 };
+    float y[ROWS_X][KERNELS_WOVEN] = {{0}}, bias[KERNELS_WOVEN] = {0};
+    const size_t first = row % KERNELS_WOVEN, n_bytes = a->n_w * sizeof *a->y;
+    struct linear_i8_args args = *a;
+    set_weights(&args, q, row - first);
+    args.n_w = args.y_stride = KERNELS_WOVEN;
+    args.y = y[0];
+    args.bias = a->bias ? bias : NULL;
+    if (a->bias)
+        memcpy(bias + first, a->bias, n_bytes);
+    for (size_t i = 0; i < a->n_x; i += ROWS_X, args.x += ROWS_X * a->x_stride) {
+        float *const to = a->y + i * a->y_stride;
+        args.n_x = at_most(a->n_x - i, ROWS_X);
+        for (size_t j = 0; a->add && j < args.n_x; j++)
+            memcpy(y[j] + first, to + j * a->y_stride, n_bytes);
+        kernels->linear_woven[quant_is_split(q) ? DOT_U4 : DOT_I8](&args);
+        for (size_t j = 0; j < args.n_x; j++)
+            memcpy(to + j * a->y_stride, y[j] + first, n_bytes);
+    }
+}
+
 void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,
                     const struct linear_i8_args *a)
 {
+    const int type = quant_is_split(q) ? DOT_U4 : DOT_I8;
     struct linear_i8_args args = *a;
-    const size_t scale_bytes = dtype_size(q->scale_dtype);
-    args.w = q->codes + row * q->row_bytes;
-    args.w_stride = q->row_bytes;
-    args.w_group = q->block_in;
-    args.scales = q->scales + row * q->n_groups * scale_bytes;
-    args.scale_stride = q->n_groups;
-    args.scale_type = (int)q->scale_dtype;
-    args.zero = q->layout->offset;
-    args.zeros = q->zeros;
-    args.zero_row = row;
-    kernels->linear_i8[quant_is_split(q) ? DOT_U4 : DOT_I8](&args);
+    for (size_t r = row, end = row + a->n_w; r < end; r += args.n_w) {
+        const size_t n_woven = r < q->n_woven ? at_most(end, q->n_woven) - r : 0;
+        const size_t in_strip = r % KERNELS_WOVEN;
+        args.y = a->y + (r - row);
+        args.bias = a->bias ? a->bias + (r - row) : NULL;
+        args.n_w = n_woven ? n_woven / KERNELS_WOVEN * KERNELS_WOVEN : end - r;
+        if (n_woven && (in_strip || n_woven < KERNELS_WOVEN)) {
+            args.n_w = at_most(n_woven, KERNELS_WOVEN - in_strip);
+            apply_woven_part(kernels, q, r, &args);
+            continue;
+        }
+        set_weights(&args, q, r);
+        (n_woven ? kernels->linear_woven : kernels->linear_i8)[type](&args);
+    }
 }
 
 void quant_row(const struct kernels *kernels, const struct quant *q, size_t row, float *out)

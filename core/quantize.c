@@ -58,6 +58,14 @@ bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
                                             n_in / per_word + (n_in % per_word != 0)));
 }
 
+bool quantize_can_weave(const struct kernels *kernels, const struct quantized *to)
+{
+    const enum quant_type type = to->format.type;
+    const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
+    return (type == QUANT_INT8 || type == QUANT_PACKED4) && row_bytes % 4 == 0 &&
+           kernels->linear_woven[type == QUANT_INT8 ? DOT_I8 : DOT_U4];
+}
+
 size_t quantize_block(size_t n_in)
 {
     const size_t n_blocks = (n_in + QUANTIZE_BLOCK - 1) / QUANTIZE_BLOCK;
@@ -69,18 +77,21 @@ struct room {
     float *rows;   /* [STRIP or 1, n_in] */
     float *scales; /* of a row */
     int16_t *weights;
+    unsigned char *strip; /* codes or scales of KERNELS_WOVEN rows */
 };
 
 static struct room share_out(const struct quantize_source *from, float *scratch)
 {
     const size_t n = from->n_in, n_rows = from->transposed ? STRIP : 1;
     float *const scales = scratch + n_rows * n;
-    return (struct room){scratch, scales, (int16_t *)(scales + n)};
+    float *const strip = scales + 2 * n;
+    return (struct room){scratch, scales, (int16_t *)(scales + n), (unsigned char *)strip};
 }
 
 size_t quantize_scratch(const struct quantize_source *from)
 {
-    const size_t n = from->n_in * (from->transposed ? STRIP + 2 : 3) +
+    const size_t strip = from->n_in * KERNELS_WOVEN / sizeof(float);
+    const size_t n = from->n_in * (from->transposed ? STRIP + 2 : 3) + strip +
                      (from->factors ? quantize_factor_scratch() : 0);
     return round_up(n, 16);
 }
@@ -163,18 +174,37 @@ static bool quantize_row(const struct kernels *kernels, const struct quantize_so
     return finite;
 }
 
+/* Rows of n elements lie one behind the other -> all first elements, all second ones, ... */
+static void weave(unsigned char *rows, size_t size, size_t n, unsigned char *room)
+{
+    memcpy(room, rows, KERNELS_WOVEN * n * size);
+    for (size_t k = 0; k < n; k++)
+        for (size_t r = 0; r < KERNELS_WOVEN; r++)
+            memcpy(rows + (k * KERNELS_WOVEN + r) * size, room + (r * n + k) * size, size);
+}
+
+/* The strip that begins with row r. */
+static void weave_strip(const struct quantized *to, size_t r, unsigned char *room)
+{
+    const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
+    const size_t n_groups = (size_t)to->scales.shape[1];
+    weave((unsigned char *)(uintptr_t)to->codes.data + r * row_bytes, 4, row_bytes / 4, room);
+    weave((unsigned char *)(uintptr_t)to->scales.data + 2 * r * n_groups, 2, n_groups, room);
+}
+
 bool quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch)
 {
     const struct room room = share_out(from, scratch);
     const size_t group = from->n_in / (size_t)to->scales.shape[1];
     bool finite = true;
+    assert(!to->format.woven || (begin % KERNELS_WOVEN == 0 && !from->factors));
     if (to->format.type == QUANT_PACKED4 && from->factors)
         return quantize_factor_rows(kernels, from, to, begin, end, tries, scratch);
     for (size_t k = 0; to->format.type == QUANT_PACKED4 && k < from->n_in; k += group)
         quantize_weigh_group(from->importance ? from->importance + k : NULL, group,
                              room.weights + k);
-    for (size_t r = begin, n; r < end; r += n) {
+    for (size_t r = begin, woven = begin, n; r < end; r += n) {
         const size_t left = from->n_out - r % from->n_out; /* a strip stays within its matrix */
         n = from->transposed ? STRIP : 1;
         n = n < left ? n : left;
@@ -185,6 +215,8 @@ bool quantize_rows(const struct kernels *kernels, const struct quantize_source *
             read_row(kernels, from, r, room.rows);
         for (size_t i = 0; i < n; i++)
             finite &= quantize_row(kernels, from, to, r + i, room.rows + i * from->n_in, &room);
+        for (; to->format.woven && woven + KERNELS_WOVEN <= r + n; woven += KERNELS_WOVEN)
+            weave_strip(to, woven, room.strip);
     }
     return finite;
 }

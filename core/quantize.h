@@ -1,6 +1,6 @@
 /*
  * Quantises one matrix: F32, F16 or BF16 in, the tensors of a format of quant.h out, in exactly the
- * layout that compressed-tensors stores and quant_init takes.
+ * layout that compressed-tensors stores and quant_init takes, or woven for this machine's kernels.
  *
  * With eight bits the largest of a row gets the last code: other scales were tried, and what they
  * gain does not show in a model's guesses. With four each group gets the scale of least squares for
@@ -43,8 +43,8 @@ struct quantize_source {
 /* What becomes of them: tensors whose shape and size are known and whose data the caller provides.
  * Their names stay NULL. */
 struct quantized {
-    struct quant_format format;
-    struct tensor codes;  /* I8 or I32, [n_matrices * n_out, ...] */
+    struct quant_format format; /* woven is the caller's to set */
+    struct tensor codes;        /* I8 or I32, [n_matrices * n_out, ...] */
     struct tensor scales; /* [n_matrices * n_out, groups]; F16 of an F16 matrix, for programs that
                              compute in the type of the scales, else BF16. F16 holds less of those
                              below 2^-14: up to 2 % are lost of rows of at most 1e-4. */
@@ -57,6 +57,9 @@ struct quantized {
  */
 bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
                    struct quantized *to);
+
+/* Whether the kernels are faster with such a matrix if it is woven. */
+bool quantize_can_weave(const struct kernels *kernels, const struct quantized *to);
 
 /* Columns of a block, for factors: all but the last have as many. A multiple of 64 below n_in, or
  * n_in; never more than QUANTIZE_BLOCK. */
@@ -74,8 +77,8 @@ void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t s
 size_t quantize_scratch(const struct quantize_source *from);
 
 /* Writes rows [begin, end) of to->codes and to->scales, whose data must be writable memory. Threads
- * may share a matrix by rows. False where a weight in them is NaN or infinite: what was written
- * means nothing then. */
+ * may share a matrix by rows, one that is woven by strips of KERNELS_WOVEN rows; that has no
+ * factors. False where a weight in them is NaN or infinite: what was written means nothing then. */
 bool quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch);
 

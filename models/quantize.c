@@ -4,6 +4,7 @@
  */
 #include "models/quantize.h"
 
+#include "core/kernels/kernels.h"
 #include "models/internal.h"
 #include "models/roles.h"
 
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LINE = 64 /* bytes of a cache line */, ROWS_PER_SHARE = 16 };
+enum { LINE = 64 /* bytes of a cache line */, ROWS_PER_SHARE = KERNELS_WOVEN };
 
 /* Stored bytes between two looks of the caller: some ten milliseconds. */
 static const size_t STEP_BYTES = (size_t)32 << 20;
@@ -317,7 +318,7 @@ static bool take_memory(struct quantizing *q, enum model_weights weights, const 
     return true;
 }
 
-static bool init_quants(struct quantizing *q, struct err *e)
+static bool init_quants(struct quantizing *q, const struct kernels *kernels, struct err *e)
 {
     unsigned char *at = q->memory;
     for (size_t i = 0; i < q->plan.n; i++) {
@@ -326,6 +327,7 @@ static bool init_quants(struct quantizing *q, struct err *e)
         struct quantized *const to = &matrix->to;
         const struct quant_parts parts = {.codes = &to->codes, .scales = &to->scales};
         at = quantize_place(matrix, at);
+        to->format.woven = quantize_can_weave(kernels, to);
         to->codes.name = to->scales.name = matrix->tensor->name;
         if (!quant_init(&matrix->quant, &to->format, &parts, from->n_matrices * from->n_out,
                         from->n_in, e))
@@ -343,7 +345,7 @@ bool model_quantize_begin(struct model *m, enum model_weights weights, const str
         return err_no_memory(e);
     m->quantizing = q;
     if (!quantize_plan_model(m, weights, &q->arena, &q->plan, e) ||
-        !take_memory(q, weights, c, e) || !init_quants(q, e))
+        !take_memory(q, weights, c, e) || !init_quants(q, compute_kernels(c), e))
         return err_prefix(e, "%s", checkpoint_dir(m->checkpoint));
     q->next = q->plan.matrices;
     return true;

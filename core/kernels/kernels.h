@@ -167,6 +167,9 @@ struct linear_i8_args {
  * largest of their weights. */
 enum { QUANT_TRIES = 4, QUANT_GROUP = 128, QUANT_WEIGHT = 4095 };
 
+/* Rows of weights that are woven together: a cache line holds a word of each. */
+enum { KERNELS_WOVEN = 16 };
+
 struct kernels {
     const char *level; /* "scalar", "avx2", ... */
 
@@ -181,6 +184,12 @@ struct kernels {
 
     /* EXACT. One per DOT_ type. */
     void (*linear_i8[N_DOT_TYPES])(const struct linear_i8_args *a);
+
+    /* EXACT. The same with weights that are woven: a strip of KERNELS_WOVEN rows has the first 4
+     * bytes of codes of each row side by side, then the second, ...; and likewise their scales, F16
+     * or BF16. n_w is a number of whole strips, w_stride and scale_stride what a row takes, in
+     * whole words of codes; zeros is NULL. The slot is, where a level gains nothing by it. */
+    void (*linear_woven[N_DOT_TYPES])(const struct linear_i8_args *a);
 
     /* EXACT. n f32 -> bf16, to the nearest, ties to even, NaNs stay NaNs; zero up to a multiple of
      * 32 values. */

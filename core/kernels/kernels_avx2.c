@@ -389,10 +389,12 @@ static inline void vi_fold(int32_t *p, vi x)
 #include "core/kernels/kernels_quant.inc"
 
 #include "core/kernels/dots.inc"
+#include "core/kernels/woven.inc"
 
 void kernels_avx2_fill(struct kernels *k)
 {
     fill(k);
     fill_dots(k);
+    fill_woven(k);
     fill_quant(k);
 }

@@ -109,10 +109,12 @@ static inline float v_largest(vf x)
 #include "core/kernels/kernels_quant.inc"
 
 #include "core/kernels/dots.inc"
+#include "core/kernels/woven.inc"
 
 void kernels_avx512_fill(struct kernels *k)
 {
     fill(k);
     fill_dots(k);
+    fill_woven(k);
     fill_quant(k);
 }

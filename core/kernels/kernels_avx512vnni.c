@@ -22,4 +22,5 @@ static inline vi v_dot_u4(vi acc, vi w, vi x)
 void kernels_avx512vnni_fill(struct kernels *k)
 {
     fill_dots(k);
+    k->linear_woven[DOT_I8] = k->linear_woven[DOT_U4] = NULL; /* the rung below knows no dots */
 }

@@ -164,7 +164,7 @@ static void check_to_i8(const struct slot *slot, const struct kernels *k)
 }
 
 /* A shape that the areas hold, and its operands; y0 is what y holds before. */
-static struct linear_i8_args i8_random(int type, float *y0)
+static struct linear_i8_args i8_random(int type, bool woven, float *y0)
 {
     const bool large = random_below(32) == 0; /* more rows than a kernel takes at once */
     struct linear_i8_args a = {.n_x = large ? 500 + random_below(60) : 1 + random_size(40),
@@ -181,16 +181,20 @@ static struct linear_i8_args i8_random(int type, float *y0)
         a.n_w = 500 + random_below(5000 / a.n_x);
         a.n_k = 1 + random_below(200);
     }
+    if (woven) {
+        a.n_w = a.n_w / KERNELS_WOVEN * KERNELS_WOVEN;
+        a.n_k = (a.n_k + 7) / 8 * 8;
+    }
     const bool whole = a.n_k % a.x_group != 0 || random_below(3) == 0;
     a.w_group = whole                                                  ? a.n_k
                 : a.n_k % (2 * a.x_group) == 0 && random_below(3) == 0 ? 2 * a.x_group
                                                                        : a.x_group;
     const size_t n_groups = a.n_k / a.w_group, row = type == DOT_I8 ? a.n_k : (a.n_k + 1) / 2;
-    a.w_stride = row + random_below(4);
+    a.w_stride = row + (woven ? 0 : random_below(4));
     a.y_stride = a.n_w + random_below(4);
     a.x_stride = i8_row_bytes(a.n_k, a.x_group) + 4 * random_below(4);
-    a.scale_type = (int)random_below(N_WEIGHT_TYPES);
-    a.scale_stride = random_below(4) ? n_groups : 0;
+    a.scale_type = woven ? WEIGHT_F16 + (int)random_below(2) : (int)random_below(N_WEIGHT_TYPES);
+    a.scale_stride = woven || random_below(4) ? n_groups : 0;
     a.add = random_below(2);
     a.scale = random_below(3) ? 1 : random_unit() * 4;
     a.zero = type == DOT_I8 ? 0 : 8;
@@ -218,17 +222,31 @@ static struct linear_i8_args i8_random(int type, float *y0)
     a.x = x;
     a.w = w;
     a.scales = scales;
-    a.zeros = type == DOT_U4 && random_below(2) ? zeros : NULL;
+    a.zeros = type == DOT_U4 && !woven && random_below(2) ? zeros : NULL;
     return a;
 }
 
-/* Row i of x against a window of rows of w. */
-static void i8_again(linear_i8_fn *f, const struct linear_i8_args *a, const float *y0)
+/* Rows of n elements, where they lie: all first elements of a strip, all second ones, ... */
+static void i8_weave(void *rows, size_t n_rows, size_t n, size_t size)
 {
-    const size_t i = random_below(a->n_x), r = random_below(a->n_w);
+    const size_t n_bytes = n_rows * n * size;
+    unsigned char *const to = rows, *const plain = malloc(n_bytes + 1);
+    memcpy(plain, rows, n_bytes);
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t k = 0; k < n; k++)
+            memcpy(to + (r / KERNELS_WOVEN * n + k) * KERNELS_WOVEN * size +
+                       r % KERNELS_WOVEN * size,
+                   plain + (r * n + k) * size, size);
+    free(plain);
+}
+
+/* Row i of x against a window of rows of w, `unit` rows of which are inseparable. */
+static void i8_again(linear_i8_fn *f, const struct linear_i8_args *a, size_t unit, const float *y0)
+{
+    const size_t i = random_below(a->n_x), r = random_below(a->n_w / unit) * unit;
     struct linear_i8_args b = *a;
     b.n_x = 1;
-    b.n_w = 1 + random_below(a->n_w - r);
+    b.n_w = (1 + random_below((a->n_w - r) / unit)) * unit;
     b.x += i * a->x_stride;
     b.w += r * a->w_stride;
     b.scales = (const char *)a->scales + r * a->scale_stride * weight_size(a->scale_type);
@@ -280,11 +298,11 @@ static void check_linear_i8(const struct slot *slot, const struct kernels *k)
 {
     enum { MAX_W = 5500, MAX_Y = 560 * 264 };
     static float y0[MAX_Y], bias[MAX_W], expected[MAX_Y];
-    linear_i8_fn *f, *truth;
+    const bool woven = slot->offset == offsetof(struct kernels, linear_woven[slot->type]);
+    linear_i8_fn *f, *const truth = scalar->linear_i8[slot->type];
     slot_get(slot, k, &f);
-    slot_get(slot, scalar, &truth);
     for (int c = 0; c < N_CASES; c++) {
-        struct linear_i8_args a = i8_random(slot->type, y0);
+        struct linear_i8_args a = i8_random(slot->type, woven, y0);
         const size_t n_y = a.n_w ? (a.n_x - 1) * a.y_stride + a.n_w : 0;
         float *y = area_floats(4, n_y);
         random_floats(bias, a.n_w, PLAIN);
@@ -297,13 +315,17 @@ static void check_linear_i8(const struct slot *slot, const struct kernels *k)
         memcpy(expected, y0, n_y * sizeof *y);
         a.y = expected;
         truth(&a);
+        if (a.n_w)
+            i8_expect_formula(&a, slot->type, expected, y0);
+        if (woven) {
+            i8_weave(areas[1].begin, a.n_w, a.w_stride / 4, 4);
+            i8_weave(areas[2].begin, a.n_w, a.scale_stride, 2);
+        }
         a.y = y;
         f(&a);
         expect_same(y, expected, n_y, "differs from the definition");
-        if (a.n_w) {
-            i8_expect_formula(&a, slot->type, y, y0);
-            i8_again(f, &a, y0);
-        }
+        if (a.n_w)
+            i8_again(f, &a, woven ? KERNELS_WOVEN : 1, y0);
         areas_check();
     }
 }
@@ -346,10 +368,12 @@ static void speed_linear_i8(const struct slot *slot, const struct bench *b)
     static const size_t rows[] = {1, 2, 4, 8, 32, 256};
     enum { N_K = 2048, GROUP = 128 };
     const size_t row = slot->type == DOT_I8 ? N_K : N_K / 2, x_stride = i8_row_bytes(N_K, GROUP);
-    unsigned char *const x = malloc(rows[5] * x_stride);
     struct bench own = *b;
     linear_i8_fn *f;
     slot_get(slot, b->k, &f);
+    if (!f)
+        return;
+    unsigned char *const x = malloc(rows[5] * x_stride);
     own.flops = b->k->peak[PEAK_INT8] ? bench_peak(b->k->peak[PEAK_INT8]) : 0;
     for (size_t i = 0; i < rows[5]; i++)
         b->k->to_i8(x + i * x_stride, b->x, N_K, GROUP, slot->type == DOT_U4);

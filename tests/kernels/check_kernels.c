@@ -1245,10 +1245,10 @@ static void speed_peak(const struct slot *slot, const struct bench *b)
         .name = #field " " suffix, .offset = offsetof(struct kernels, field[type_]),               \
         .check = check_linear, .bench = speed_linear, .type = type_, .cols = cols_                 \
     }
-#define LINEAR_I8(suffix, type_)                                                                   \
+#define LINEAR_I8(field, suffix, type_, null)                                                      \
     {                                                                                              \
-        .name = "linear_i8 " suffix, .offset = offsetof(struct kernels, linear_i8[type_]),         \
-        .check = check_linear_i8, .bench = speed_linear_i8, .type = type_                          \
+        .name = #field " " suffix, .offset = offsetof(struct kernels, field[type_]),               \
+        .check = check_linear_i8, .bench = speed_linear_i8, .type = type_, .may_be_null = null     \
     }
 #define SLOT_OR_NULL(field, check_, bench_, cols_)                                                 \
     {                                                                                              \
@@ -1291,8 +1291,10 @@ static const struct slot slots[] = {
     LINEAR(linear_cols, true, "bf16", WEIGHT_BF16),
     SLOT_OR_NULL(linear_rows_bf16, check_linear_bf16, speed_linear_bf16, false),
     SLOT_OR_NULL(linear_cols_bf16, check_linear_bf16, speed_linear_bf16, true),
-    LINEAR_I8("i8", DOT_I8),
-    LINEAR_I8("u4", DOT_U4),
+    LINEAR_I8(linear_i8, "i8", DOT_I8, false),
+    LINEAR_I8(linear_i8, "u4", DOT_U4, false),
+    LINEAR_I8(linear_woven, "i8", DOT_I8, true),
+    LINEAR_I8(linear_woven, "u4", DOT_U4, true),
     SLOT(to_bf16, check_to_bf16, speed_to_bf16),
     SLOT(to_i8, check_to_i8, speed_to_i8),
     TO_F32("f32", WEIGHT_F32),

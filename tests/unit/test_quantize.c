@@ -224,13 +224,19 @@ static void check_scales(const struct example *x, size_t r, double *found_sum, d
     }
 }
 
-static void check_layout(const struct example *x, float *row)
+static struct quant init_quant(const struct example *x)
 {
     struct err e;
     struct quant q;
     const struct quant_parts parts = {.codes = &x->to.codes, .scales = &x->to.scales};
     if (!quant_init(&q, &x->to.format, &parts, n_rows(x), x->from.n_in, &e))
         fail_msg("%s", e.text);
+    return q;
+}
+
+static void check_layout(const struct example *x, float *row)
+{
+    const struct quant q = init_quant(x);
     const size_t n = x->from.n_in / (size_t)x->to.scales.shape[1];
     for (size_t r = 0; r < n_rows(x); r++) {
         quant_row(kernels_for("scalar"), &q, r, row);
@@ -281,6 +287,119 @@ static void test_matrices(void **state)
                                                      .transposed = kind % 2};
                 check_example(from, (enum quantize_form)form, i % 2);
             }
+}
+
+/* ---- woven ---- */
+
+enum { WOVEN_X = 11, WOVEN_ROWS = 63 };
+
+/* Products of rows [row, row + n) in f32, from both sides, and rows by themselves. */
+static void expect_same_floats(const struct quant *plain, const struct quant *woven, size_t row,
+                               size_t n)
+{
+    enum { MOST = 576 };
+    const struct kernels *const kernels = kernels_for("scalar");
+    static float x[3 * MOST], found[3 * MOST], expected[3 * MOST];
+    for (size_t i = 0; i < ARRAY_LEN(x); i++)
+        x[i] = random_normal();
+    struct linear_args a = {.x = x,
+                            .x_stride = MOST,
+                            .n_x = 3,
+                            .n_w = n,
+                            .n_k = plain->n_in,
+                            .y_stride = MOST,
+                            .scale = 1};
+    a.y = expected;
+    quant_apply(kernels, plain, row, &a);
+    a.y = found;
+    quant_apply(kernels, woven, row, &a);
+    for (size_t i = 0; i < 3; i++)
+        assert_memory_equal(found + i * MOST, expected + i * MOST, n * sizeof *found);
+    a.n_k = n;
+    a.n_w = plain->n_in - 8;
+    a.y = expected;
+    quant_apply_transposed(kernels, plain, row, 8, &a);
+    a.y = found;
+    quant_apply_transposed(kernels, woven, row, 8, &a);
+    for (size_t i = 0; i < 3; i++)
+        assert_memory_equal(found + i * MOST, expected + i * MOST, a.n_w * sizeof *found);
+    quant_row(kernels, plain, row, expected);
+    quant_row(kernels, woven, row, found);
+    assert_memory_equal(found, expected, plain->n_in * sizeof *found);
+}
+
+/* The same in whole numbers. */
+static void expect_same_i8(const struct kernels *kernels, const struct quant *plain,
+                           const struct quant *woven, size_t row, size_t n)
+{
+    enum { MOST = 1024 };
+    static float in[MOST], bias[WOVEN_ROWS], y[2][WOVEN_X * WOVEN_ROWS];
+    static _Alignas(64) unsigned char x[WOVEN_X * MOST];
+    const size_t n_x = 1 + row % WOVEN_X, group = quant_i8_group(plain);
+    for (size_t i = 0; i < n_x; i++) {
+        for (size_t k = 0; k < plain->n_in; k++)
+            in[k] = random_normal();
+        kernels->to_i8(x + i * MOST, in, plain->n_in, group, quant_is_split(plain));
+    }
+    for (size_t r = 0; r < WOVEN_ROWS; r++)
+        bias[r] = random_normal();
+    for (size_t i = 0; i < WOVEN_X * WOVEN_ROWS; i++)
+        y[0][i] = y[1][i] = random_normal();
+    struct linear_i8_args a = {.x = x,
+                               .x_stride = MOST,
+                               .x_group = group,
+                               .n_x = n_x,
+                               .n_k = plain->n_in,
+                               .n_w = n,
+                               .y_stride = WOVEN_ROWS,
+                               .bias = n % 2 ? bias : NULL,
+                               .add = row % 2,
+                               .scale = 1};
+    a.y = y[0];
+    quant_apply_i8(kernels, plain, row, &a);
+    a.y = y[1];
+    quant_apply_i8(kernels, woven, row, &a);
+    assert_memory_equal(y[1], y[0], sizeof *y);
+}
+
+/* A matrix that is woven is the same matrix, whichever rows are asked for. */
+static void check_woven(struct quantize_source from, enum quantize_form form)
+{
+    struct example plain = make(from, form, false), woven = plain;
+    woven.bytes = malloc(plain.to.codes.n_bytes + plain.to.scales.n_bytes);
+    assert_non_null(woven.bytes);
+    woven.to.codes.data = woven.bytes;
+    woven.to.scales.data = woven.bytes + plain.to.codes.n_bytes;
+    woven.to.format.woven = true;
+    quantise(&plain, "scalar", n_rows(&plain));
+    quantise(&woven, "scalar", form == QUANTIZE_8 ? KERNELS_WOVEN : 2 * KERNELS_WOVEN);
+    const struct quant a = init_quant(&plain), b = init_quant(&woven);
+    for (size_t row = 0; row < WOVEN_ROWS; row += 3)
+        for (size_t n = 1; n <= WOVEN_ROWS - row; n += 7) {
+            expect_same_floats(&a, &b, row, n);
+            for (int i = 0; kernels_levels[i]; i++) {
+                const struct kernels *const kernels = kernels_for(kernels_levels[i]);
+                if (kernels && quantize_can_weave(kernels, &plain.to))
+                    expect_same_i8(kernels, &a, &b, row, n);
+            }
+        }
+    free(woven.bytes);
+    drop(&plain);
+}
+
+static void test_woven(void **state)
+{
+    static const size_t widths[] = {16, 40, 64, 96, 192, 576};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(widths); i++)
+        for (int form = QUANTIZE_8; form <= QUANTIZE_4; form++) {
+            const struct quantize_source from = {.dtype = (enum dtype)(i % 3),
+                                                 .n_matrices = 3,
+                                                 .n_out = WOVEN_ROWS / 3,
+                                                 .n_in = widths[i],
+                                                 .transposed = i % 2};
+            check_woven(from, (enum quantize_form)form);
+        }
 }
 
 /* ---- factors ---- */
@@ -487,6 +606,13 @@ static void test_plan(void **state)
         assert_int_equal(to.codes.n_bytes, 20 * cases[i].n_in);
         assert_int_equal(to.scales.n_bytes, 20 * 2);
     }
+    struct kernels can = {.linear_woven = {[DOT_I8] = kernels_for("scalar")->linear_i8[DOT_I8]}};
+    const struct quantize_source words = {.n_matrices = 1, .n_out = 10, .n_in = 60};
+    const struct quantize_source bytes = {.n_matrices = 1, .n_out = 10, .n_in = 30};
+    assert_true(quantize_plan(&bytes, QUANTIZE_8, &to) && !quantize_can_weave(&can, &to));
+    assert_true(quantize_plan(&words, QUANTIZE_4, &to) && !quantize_can_weave(&can, &to));
+    assert_true(quantize_plan(&words, QUANTIZE_8, &to) && quantize_can_weave(&can, &to));
+    assert_false(quantize_can_weave(kernels_for("scalar"), &to));
     const struct quantize_source huge = {.n_matrices = SIZE_MAX / 2, .n_out = 3, .n_in = 64};
     assert_false(quantize_plan(&huge, QUANTIZE_4, &to));
 }
@@ -494,9 +620,9 @@ static void test_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_matrices),   cmocka_unit_test(test_factors),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_matrices), cmocka_unit_test(test_woven),
+        cmocka_unit_test(test_factors),  cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_blocks),   cmocka_unit_test(test_plan),
     };
     return cmocka_run_group_tests_name("quantize", tests, NULL, NULL);
 }

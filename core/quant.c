@@ -8,6 +8,7 @@
 #include "core/kernels/kernels.h"
 #include "core/quant_layout.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -220,6 +221,9 @@ bool quant_init(struct quant *q, const struct quant_format *format, const struct
                         .n_in = n_in,
                         .n_woven = format->woven ? n_out / KERNELS_WOVEN * KERNELS_WOVEN : 0};
     const bool needs_zeros = q->layout->in_columns;
+    assert(!format->woven ||
+           ((q->type == QUANT_INT8 || q->type == QUANT_PACKED4) && format->block_out == 1 &&
+            n_in * q->layout->bits % 32 == 0 && !parts->zeros && !parts->g_idx));
     if (n_out == 0 || n_in == 0 || n_out > INT32_MAX || n_in > INT32_MAX)
         return err_set(e, ERR_LOAD, "%s: a matrix of %zu x %zu is not supported",
                        parts->codes->name, n_out, n_in);

@@ -54,7 +54,7 @@ struct quant {
     const struct quant_layout *layout; /* what is the same in all matrices of the type */
     size_t n_out, n_in;
     size_t block_out, block_in, n_groups; /* n_groups: scales along a row */
-    size_t row_bytes;                     /* where a row's codes lie together */
+    size_t row_bytes;                     /* of codes that a row takes; not in columns */
     const unsigned char *codes, *scales, *zeros, *g_idx;
     enum dtype scale_dtype;
     size_t n_woven;     /* rows of whole strips that are woven, the first ones */
@@ -88,7 +88,8 @@ size_t quant_i8_group(const struct quant *q);
 /* Whether quant_apply_i8 wants their codes in the split order (kernels.h). */
 bool quant_is_split(const struct quant *q);
 
-/* kernels->linear_i8 with rows [row, row + a->n_w) of *q for weights: a tells all but them. */
+/* kernels->linear_i8 with rows [row, row + a->n_w) of *q for weights: a tells all but them. A woven
+ * matrix takes kernels of a level that has linear_woven. */
 void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,
                     const struct linear_i8_args *a);
 

@@ -1,8 +1,9 @@
 /*
  * From codes where they lie to tiles of f32. A row's codes are decoded by the kernels in pieces of
  * PIECE_K; what differs between formats is where its codes, scales and zero points are. GPTQ and
- * AWQ store the matrix column by column, so a strip of it is first brought into rows of codes,
- * still four bits each. Whether the parts fit together is quant.c's business.
+ * AWQ store the matrix column by column, and woven ones word by word, so a strip of it is first
+ * brought into rows of codes, still four bits each. Whether the parts fit together is quant.c's
+ * business.
  */
 #include "core/quant.h"
 
@@ -20,7 +21,8 @@
  */
 enum {
     PIECE_K = 512,
-    PIECE_WORDS = PIECE_K / 4, /* of 8 bits; half as many are in use with 4 */
+    PIECE_WORDS = PIECE_K / 8,    /* of codes of 4 bits, */
+    MOST_WORDS = 2 * PIECE_WORDS, /* and of 8 */
     TILE_R = 16,
     STRIP_R = 128,
     FEW_X = 12,
@@ -224,11 +226,13 @@ static void words_of_gptq(const struct quant *q, size_t row, size_t n_rows, size
         words[r * PIECE_WORDS] = load_u32(from + 4 * r);
 }
 
+/* The same of codes that are woven, [n_rows, PIECE_WORDS], or [n_rows, MOST_WORDS] of 8 bits; rows
+ * behind the last whole strip lie as ever. */
 static void words_of_woven(const struct quant *q, size_t row, size_t n_rows, size_t k, size_t n,
                            uint32_t *words)
 {
-    const size_t first = k * q->layout->bits / 32, n_words = n * q->layout->bits / 32;
-    for (size_t r = row; r < row + n_rows; r++, words += PIECE_WORDS) {
+    const size_t bits = q->layout->bits, first = k * bits / 32, n_words = (n * bits + 31) / 32;
+    for (size_t r = row; r < row + n_rows; r++, words += PIECE_K * bits / 32) {
         const size_t in_strip = r < q->n_woven ? r % KERNELS_WOVEN : 0;
         const size_t step = r < q->n_woven ? 4 * KERNELS_WOVEN : 4;
         const unsigned char *const from =
@@ -259,14 +263,14 @@ struct window {
     size_t stride;
 };
 
-/* words: room for n_rows * PIECE_WORDS where the format is in columns or woven. */
+/* words: room for n_rows * MOST_WORDS where the format is in columns or woven. */
 static void window_open(struct window *win, const struct quant *q, uint32_t *words)
 {
     const struct quant_layout *layout = q->layout;
     if (layout->in_columns || q->n_woven) {
         words_of_piece(q, win->row, win->n_rows, win->k, win->n_k, words);
         win->codes = (const unsigned char *)words;
-        win->stride = PIECE_WORDS * sizeof *words;
+        win->stride = PIECE_K * layout->bits / 8;
     } else {
         win->stride = q->row_bytes;
         win->codes = q->codes + win->row * win->stride + win->k * layout->bits / 8;
@@ -307,7 +311,7 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
                  const struct linear_args *a)
 {
     assert(row + a->n_w <= q->n_out && a->n_k == q->n_in);
-    uint32_t words[STRIP_R * PIECE_WORDS];
+    uint32_t words[STRIP_R * MOST_WORDS];
     const bool wide = q->layout->in_columns || a->n_x > FEW_X;
     const size_t strip_r = wide ? STRIP_R : TILE_R;
     for (size_t r = 0; r < a->n_w; r += strip_r) {
@@ -328,7 +332,7 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
 {
     assert(row + a->n_k <= q->n_out && column + a->n_w <= q->n_in && column % 8 == 0);
     float tile[TILE_R * PIECE_K] __attribute__((aligned(64)));
-    uint32_t words[TILE_R * PIECE_WORDS];
+    uint32_t words[TILE_R * MOST_WORDS];
     for (size_t c = 0; c < a->n_w; c += PIECE_K) {
         for (size_t k = 0; k < a->n_k; k += TILE_R) {
             struct linear_args args = *a;
@@ -412,6 +416,7 @@ void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t
 {
     const int type = quant_is_split(q) ? DOT_U4 : DOT_I8;
     struct linear_i8_args args = *a;
+    assert(q->n_woven == 0 || kernels->linear_woven[type]);
     for (size_t r = row, end = row + a->n_w; r < end; r += args.n_w) {
         const size_t n_woven = r < q->n_woven ? at_most(end, q->n_woven) - r : 0;
         const size_t in_strip = r % KERNELS_WOVEN;
@@ -431,7 +436,7 @@ void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t
 void quant_row(const struct kernels *kernels, const struct quant *q, size_t row, float *out)
 {
     assert(row < q->n_out);
-    uint32_t words[PIECE_WORDS];
+    uint32_t words[MOST_WORDS];
     for (size_t k = 0; k < q->n_in; k += PIECE_K) {
         struct window win = {row, 1, k, at_most(q->n_in - k, PIECE_K), NULL, 0};
         window_open(&win, q, words);

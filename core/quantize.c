@@ -72,26 +72,26 @@ size_t quantize_block(size_t n_in)
     return n_blocks < 2 ? n_in : round_up((n_in + n_blocks - 1) / n_blocks, GROUP);
 }
 
-/* What quantize_rows works in, [n_in] each but for the rows. */
+/* What quantize_rows works in, [n_in] each but where it says otherwise. */
 struct room {
     float *rows;   /* [STRIP or 1, n_in] */
     float *scales; /* of a row */
     int16_t *weights;
-    unsigned char *strip; /* codes or scales of KERNELS_WOVEN rows */
+    unsigned char *woven; /* [KERNELS_WOVEN * n_in]: codes or scales of a strip */
 };
 
 static struct room share_out(const struct quantize_source *from, float *scratch)
 {
     const size_t n = from->n_in, n_rows = from->transposed ? STRIP : 1;
     float *const scales = scratch + n_rows * n;
-    float *const strip = scales + 2 * n;
-    return (struct room){scratch, scales, (int16_t *)(scales + n), (unsigned char *)strip};
+    float *const woven = scales + 2 * n;
+    return (struct room){scratch, scales, (int16_t *)(scales + n), (unsigned char *)woven};
 }
 
 size_t quantize_scratch(const struct quantize_source *from)
 {
-    const size_t strip = from->n_in * KERNELS_WOVEN / sizeof(float);
-    const size_t n = from->n_in * (from->transposed ? STRIP + 2 : 3) + strip +
+    const size_t woven = from->n_in * KERNELS_WOVEN / sizeof(float);
+    const size_t n = from->n_in * (from->transposed ? STRIP + 2 : 3) + woven +
                      (from->factors ? quantize_factor_scratch() : 0);
     return round_up(n, 16);
 }
@@ -198,14 +198,17 @@ bool quantize_rows(const struct kernels *kernels, const struct quantize_source *
     const struct room room = share_out(from, scratch);
     const size_t group = from->n_in / (size_t)to->scales.shape[1];
     bool finite = true;
-    assert(!to->format.woven || (begin % KERNELS_WOVEN == 0 && !from->factors));
+    assert(!to->format.woven ||
+           (begin % KERNELS_WOVEN == 0 && !from->factors &&
+            (end % KERNELS_WOVEN == 0 || end == from->n_matrices * from->n_out)));
     if (to->format.type == QUANT_PACKED4 && from->factors)
         return quantize_factor_rows(kernels, from, to, begin, end, tries, scratch);
     for (size_t k = 0; to->format.type == QUANT_PACKED4 && k < from->n_in; k += group)
         quantize_weigh_group(from->importance ? from->importance + k : NULL, group,
                              room.weights + k);
     for (size_t r = begin, woven = begin, n; r < end; r += n) {
-        const size_t left = from->n_out - r % from->n_out; /* a strip stays within its matrix */
+        const size_t left =
+            from->n_out - r % from->n_out; /* what is read at once stays within its matrix */
         n = from->transposed ? STRIP : 1;
         n = n < left ? n : left;
         n = n < end - r ? n : end - r;
@@ -216,7 +219,7 @@ bool quantize_rows(const struct kernels *kernels, const struct quantize_source *
         for (size_t i = 0; i < n; i++)
             finite &= quantize_row(kernels, from, to, r + i, room.rows + i * from->n_in, &room);
         for (; to->format.woven && woven + KERNELS_WOVEN <= r + n; woven += KERNELS_WOVEN)
-            weave_strip(to, woven, room.strip);
+            weave_strip(to, woven, room.woven);
     }
     return finite;
 }

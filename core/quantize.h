@@ -58,7 +58,7 @@ struct quantized {
 bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
                    struct quantized *to);
 
-/* Whether the kernels are faster with such a matrix if it is woven. */
+/* Whether such a matrix can be woven and the kernels have use for it. */
 bool quantize_can_weave(const struct kernels *kernels, const struct quantized *to);
 
 /* Columns of a block, for factors: all but the last have as many. A multiple of 64 below n_in, or
@@ -77,7 +77,7 @@ void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t s
 size_t quantize_scratch(const struct quantize_source *from);
 
 /* Writes rows [begin, end) of to->codes and to->scales, whose data must be writable memory. Threads
- * may share a matrix by rows, one that is woven by strips of KERNELS_WOVEN rows; that has no
+ * may share a matrix by rows, one that is woven by whole strips, but for its last rows; that has no
  * factors. False where a weight in them is NaN or infinite: what was written means nothing then. */
 bool quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch);

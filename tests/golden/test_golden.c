@@ -318,18 +318,17 @@ static const struct {
 static double quantised_logs[ARRAY_LEN(quantised_limits)];
 static int n_quantised[ARRAY_LEN(quantised_limits)];
 
-/* The logits of a fresh model that is quantised, unless it is to be as stored, and run by
- * n_threads.
- */
+/* The logits of a fresh model that is quantised, unless it is to be as stored, and run by n_threads
+ * with kernels of a level, NULL: the best. */
 static float *score_quantised(const char *dir, enum model_weights weights, int n_threads,
-                              const struct golden_ids *ids)
+                              const char *level, const struct golden_ids *ids)
 {
     struct err e;
     struct opened o = {.checkpoint = checkpoint_open(dir, &e)};
     o.model = o.checkpoint ? model_open(o.checkpoint, &e) : NULL;
     if (!o.model)
         fail_msg("%s", e.text);
-    struct compute *const c = open_compute(n_threads, NULL);
+    struct compute *const c = open_compute(n_threads, level);
     size_t done = 0, total = 0;
     if (!model_quantize_measure(o.model, weights, &total, &e))
         fail_msg("%s", e.text);
@@ -377,9 +376,17 @@ static void remove_dir(const char *path)
     assert_int_equal(rmdir(path), 0);
 }
 
+/* The level at which -w weaves weights, where it is not the best one; no directory is woven. */
+static const char *woven_level(void)
+{
+    const struct kernels *const avx2 = kernels_for("avx2");
+    return avx2 && avx2 != kernels_best() ? "avx2" : NULL;
+}
+
 /* What is written and opened again computes what -w computes, bit for bit. */
 static void test_exported(void **state)
 {
+    const char *const levels[] = {NULL, woven_level()};
     const char *const dir = *state;
     struct opened o = open_dir(dir);
     const struct json *const sequence = json_first(json_get(o.expected, "sequences"));
@@ -389,13 +396,16 @@ static void test_exported(void **state)
         const bool whole = export_dir(&o, (enum model_weights)weights, &path);
         if (!path)
             continue;
-        float *const found = score_quantised(path, MODEL_STORED, 2, &ids);
-        float *const expected = score_quantised(dir, (enum model_weights)weights, 1, &ids);
-        if (whole)
-            check_same(found, expected, (size_t)ids.n * n_vocab(&o), "exported", path, weights);
+        for (size_t i = 0; i < (levels[1] ? 2 : 1); i++) {
+            float *const found = score_quantised(path, MODEL_STORED, 2, levels[i], &ids);
+            float *const expected =
+                score_quantised(dir, (enum model_weights)weights, 1, levels[i], &ids);
+            if (whole)
+                check_same(found, expected, (size_t)ids.n * n_vocab(&o), "exported", path, weights);
+            free(found);
+            free(expected);
+        }
         remove_dir(path);
-        free(found);
-        free(expected);
     }
     close_dir(&o);
 }
@@ -428,8 +438,8 @@ static void test_quantised(void **state)
         experts = experts || strstr(facts[i].key, "experts");
     for (size_t i = 0; i < ARRAY_LEN(quantised_limits); i++) {
         const double limit = experts ? quantised_limits[i].experts : quantised_limits[i].dense;
-        float *const one = score_quantised(dir, quantised_limits[i].weights, 1, &ids);
-        float *const three = score_quantised(dir, quantised_limits[i].weights, 3, &ids);
+        float *const one = score_quantised(dir, quantised_limits[i].weights, 1, NULL, &ids);
+        float *const three = score_quantised(dir, quantised_limits[i].weights, 3, NULL, &ids);
         check_same(three, one, n, "quantised", "at once", 3);
         const double off = relative_rms(one, expected.data, n);
         if (!(off <= limit))

@@ -182,8 +182,10 @@ static struct linear_i8_args i8_random(int type, bool woven, float *y0)
         a.n_k = 1 + random_below(200);
     }
     if (woven) {
-        a.n_w = a.n_w / KERNELS_WOVEN * KERNELS_WOVEN;
-        a.n_k = (a.n_k + 7) / 8 * 8;
+        const size_t per_word = type == DOT_I8 ? 4 : 8;
+        a.n_w = a.n_w < KERNELS_WOVEN ? KERNELS_WOVEN : a.n_w / KERNELS_WOVEN * KERNELS_WOVEN;
+        a.n_w = random_below(16) ? a.n_w : 0;
+        a.n_k = (a.n_k + per_word - 1) / per_word * per_word;
     }
     const bool whole = a.n_k % a.x_group != 0 || random_below(3) == 0;
     a.w_group = whole                                                  ? a.n_k

@@ -299,12 +299,12 @@ static void expect_same_floats(const struct quant *plain, const struct quant *wo
 {
     enum { MOST = 576 };
     const struct kernels *const kernels = kernels_for("scalar");
-    static float x[3 * MOST], found[3 * MOST], expected[3 * MOST];
+    static float x[13 * MOST], found[13 * MOST], expected[13 * MOST];
     for (size_t i = 0; i < ARRAY_LEN(x); i++)
         x[i] = random_normal();
     struct linear_args a = {.x = x,
                             .x_stride = MOST,
-                            .n_x = 3,
+                            .n_x = row % 2 ? 3 : 13,
                             .n_w = n,
                             .n_k = plain->n_in,
                             .y_stride = MOST,
@@ -313,15 +313,15 @@ static void expect_same_floats(const struct quant *plain, const struct quant *wo
     quant_apply(kernels, plain, row, &a);
     a.y = found;
     quant_apply(kernels, woven, row, &a);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < a.n_x; i++)
         assert_memory_equal(found + i * MOST, expected + i * MOST, n * sizeof *found);
     a.n_k = n;
-    a.n_w = plain->n_in - 8;
+    a.n_w = plain->n_in - 8 - row % 2;
     a.y = expected;
     quant_apply_transposed(kernels, plain, row, 8, &a);
     a.y = found;
     quant_apply_transposed(kernels, woven, row, 8, &a);
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < a.n_x; i++)
         assert_memory_equal(found + i * MOST, expected + i * MOST, a.n_w * sizeof *found);
     quant_row(kernels, plain, row, expected);
     quant_row(kernels, woven, row, found);
@@ -354,7 +354,7 @@ static void expect_same_i8(const struct kernels *kernels, const struct quant *pl
                                .y_stride = WOVEN_ROWS,
                                .bias = n % 2 ? bias : NULL,
                                .add = row % 2,
-                               .scale = 1};
+                               .scale = row % 4 ? 1 : 0.75f};
     a.y = y[0];
     quant_apply_i8(kernels, plain, row, &a);
     a.y = y[1];
@@ -374,6 +374,8 @@ static void check_woven(struct quantize_source from, enum quantize_form form)
     quantise(&plain, "scalar", n_rows(&plain));
     quantise(&woven, "scalar", form == QUANTIZE_8 ? KERNELS_WOVEN : 2 * KERNELS_WOVEN);
     const struct quant a = init_quant(&plain), b = init_quant(&woven);
+    assert_int_equal(b.n_woven, WOVEN_ROWS / KERNELS_WOVEN * KERNELS_WOVEN);
+    assert_memory_not_equal(woven.bytes, plain.bytes, plain.to.codes.n_bytes);
     for (size_t row = 0; row < WOVEN_ROWS; row += 3)
         for (size_t n = 1; n <= WOVEN_ROWS - row; n += 7) {
             expect_same_floats(&a, &b, row, n);
@@ -389,7 +391,7 @@ static void check_woven(struct quantize_source from, enum quantize_form form)
 
 static void test_woven(void **state)
 {
-    static const size_t widths[] = {16, 40, 64, 96, 192, 576};
+    static const size_t widths[] = {16, 40, 60, 64, 96, 192, 576};
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(widths); i++)
         for (int form = QUANTIZE_8; form <= QUANTIZE_4; form++) {
@@ -398,7 +400,8 @@ static void test_woven(void **state)
                                                  .n_out = WOVEN_ROWS / 3,
                                                  .n_in = widths[i],
                                                  .transposed = i % 2};
-            check_woven(from, (enum quantize_form)form);
+            if (form == QUANTIZE_8 || widths[i] % 8 == 0)
+                check_woven(from, (enum quantize_form)form);
         }
 }
 
@@ -606,13 +609,15 @@ static void test_plan(void **state)
         assert_int_equal(to.codes.n_bytes, 20 * cases[i].n_in);
         assert_int_equal(to.scales.n_bytes, 20 * 2);
     }
-    struct kernels can = {.linear_woven = {[DOT_I8] = kernels_for("scalar")->linear_i8[DOT_I8]}};
+    const struct kernels can = {.linear_woven = {kernels_for("scalar")->linear_i8[DOT_I8]}};
+    const struct quantize_source nibbles = {.n_matrices = 1, .n_out = 10, .n_in = 64};
     const struct quantize_source words = {.n_matrices = 1, .n_out = 10, .n_in = 60};
     const struct quantize_source bytes = {.n_matrices = 1, .n_out = 10, .n_in = 30};
     assert_true(quantize_plan(&bytes, QUANTIZE_8, &to) && !quantize_can_weave(&can, &to));
     assert_true(quantize_plan(&words, QUANTIZE_4, &to) && !quantize_can_weave(&can, &to));
     assert_true(quantize_plan(&words, QUANTIZE_8, &to) && quantize_can_weave(&can, &to));
     assert_false(quantize_can_weave(kernels_for("scalar"), &to));
+    assert_true(quantize_plan(&nibbles, QUANTIZE_4, &to) && !quantize_can_weave(&can, &to));
     const struct quantize_source huge = {.n_matrices = SIZE_MAX / 2, .n_out = 3, .n_in = 64};
     assert_false(quantize_plan(&huge, QUANTIZE_4, &to));
 }

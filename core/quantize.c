@@ -207,8 +207,7 @@ bool quantize_rows(const struct kernels *kernels, const struct quantize_source *
         quantize_weigh_group(from->importance ? from->importance + k : NULL, group,
                              room.weights + k);
     for (size_t r = begin, woven = begin, n; r < end; r += n) {
-        const size_t left =
-            from->n_out - r % from->n_out; /* what is read at once stays within its matrix */
+        const size_t left = from->n_out - r % from->n_out; /* rows are read of one matrix at once */
         n = from->transposed ? STRIP : 1;
         n = n < left ? n : left;
         n = n < end - r ? n : end - r;

@@ -29,8 +29,8 @@ bool model_quantize_measure(struct model *m, enum model_weights weights, size_t 
 /* Quantises, before there is a session: begin takes the memory (ERR_RUNTIME where it is not to be
  * had), each step does a part and says how many bytes of the checkpoint are done, and the caller
  * steps until *done is *total. The pool must be the same all the time, and its level that of every
- * session. A step fails (ERR_LOAD)
- * where a weight is NaN or infinite; the model is of no use then. */
+ * session. A step fails (ERR_LOAD) where a weight is NaN or infinite; the model is of no use then.
+ */
 bool model_quantize_begin(struct model *m, enum model_weights weights, const struct compute *c,
                           struct err *e);
 bool model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total,

@@ -542,4 +542,5 @@ void kernels_amx_i8_fill(struct kernels *k)
     memcpy(by_vectors, k->linear_i8, sizeof by_vectors);
     k->linear_i8[DOT_I8] = linear_i8_i8;
     k->linear_i8[DOT_U4] = linear_i8_u4;
+    k->linear_woven[DOT_I8] = k->linear_woven[DOT_U4] = NULL; /* tiles want rows as they lie */
 }

@@ -1,6 +1,6 @@
 /*
  * The rung for x86 with AVX-512 VNNI: Intel since Cascade Lake (2019), AMD since Zen 4. Dots of
- * four int8 with one instruction, for weights as they lie; everything else is as on the rung below.
+ * four int8 with one instruction; everything else is as on the rung below.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
@@ -18,9 +18,10 @@ static inline vi v_dot_u4(vi acc, vi w, vi x)
 }
 
 #include "core/kernels/dots.inc"
+#include "core/kernels/woven.inc"
 
 void kernels_avx512vnni_fill(struct kernels *k)
 {
     fill_dots(k);
-    k->linear_woven[DOT_I8] = k->linear_woven[DOT_U4] = NULL; /* made for want of dots */
+    fill_woven(k);
 }

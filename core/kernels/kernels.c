@@ -115,6 +115,14 @@ static bool is_amd(void)
            d == signature_AMD_edx;
 }
 
+/* Zen 4 is the one of its family that has AVX-512. */
+static bool is_zen4(void)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return is_amd() && has_avx512() && __get_cpuid(1, &a, &b, &c, &d) &&
+           (a >> 8 & 15) + (a >> 20 & 255) == 0x19;
+}
+
 #elif defined(__aarch64__)
 
 /* The kernel says what the processor has and what it keeps for a process. */
@@ -162,6 +170,19 @@ const char *const kernels_levels[] = {
     NULL,
 };
 
+struct kernels_hints kernels_hints = {SIZE_MAX, SIZE_MAX};
+
+/* On Zen 4 a thread reads 33 GB/s of matrices that are asked for 4 lines ahead and 28 of those that
+ * are 16; on Zen 5 it is the other way round. And what L1 cannot hold is asked into L2 there: 12 to
+ * 23 GB/s of GPT-2's wide matrices. */
+static void find_hints(void)
+{
+#if defined(__x86_64__)
+    if (is_zen4())
+        kernels_hints = (struct kernels_hints){4 * 64, 28 << 10};
+#endif
+}
+
 static struct kernels tables[N_RUNGS];
 static size_t n_tables; /* those from the lowest to the highest that this machine has */
 static size_t best;
@@ -169,6 +190,7 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void build_tables(void)
 {
+    find_hints();
     while (n_tables < N_RUNGS && rungs[n_tables].runs_here()) {
         struct kernels *k = &tables[n_tables];
         if (n_tables > 0)

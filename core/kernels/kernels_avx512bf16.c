@@ -28,8 +28,8 @@ enum {
     BF_K = 896,
     BF_X_MAX = 512,
     BF_STREAMS = 4,
-    BF_LONG = 512, /* values of a row from which on few rows of x ask for it */
-    BF_AHEAD = 16 * BF_LANES,
+    BF_LONG = 512,        /* values of a row from which on few rows of x ask for it */
+    BF_AHEAD = 16 * LINE, /* bytes */
     BF_SUMS = 4096,
     BF_COLS = 64,
     BF_COLS_V = BF_COLS / V_LANES,
@@ -185,6 +185,7 @@ INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, s
 INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, size_t row,
                         size_t n_rows, size_t piece, size_t i, size_t n_x)
 {
+    const size_t n_ahead = stream_ahead(BF_AHEAD) / sizeof(uint16_t);
     __m128 sums[BF_X];
     UNROLL
     for (size_t j = 0; j < n_x; j++)
@@ -197,7 +198,7 @@ INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, s
             x[j] = bf_x(a, i + j) + k;
         for (size_t s = 0; s < BF_STREAMS; s++) {
             wk[s] = w[s] + k;
-            ahead[s] = wk[s] + BF_AHEAD;
+            ahead[s] = wk[s] + n_ahead;
         }
         if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))
             bf_tile(q, x, wk, n, n_x, ahead, BF_STREAMS);
@@ -378,7 +379,8 @@ static void bf_cols_few(const struct linear_args *a)
     const size_t stride = BF_SUMS / (a->n_x ? a->n_x : 1) / BF_LANES * BF_LANES;
     for (size_t c = 0; c < a->n_w; c += stride) {
         const size_t n = at_most(a->n_w - c, stride);
-        struct ahead ahead = ahead_of_strips(bf_w(a, 0, c), 2 * a->w_stride, 2 * n, a->n_k);
+        struct ahead ahead = ahead_of_strips(bf_w(a, 0, c), 2 * a->w_stride, 2 * n, a->n_k,
+                                             a->n_x * n * sizeof *sums);
         size_t k = 0;
         memset(sums, 0, sizeof sums);
         for (; k + STRIP_K <= a->n_k; k += STRIP_K)

@@ -8,6 +8,18 @@
 
 #include "core/kernels/kernels.h"
 
+/*
+ * What the processor bears of hints, which bring memory nearer before it is wanted. Known before a
+ * rung is filled.
+ */
+struct kernels_hints {
+    size_t stream; /* the most bytes ahead of each of four streams that go to the end of a matrix:
+                      too many lines on their way hold up the loads themselves */
+    size_t near;   /* bytes of L1 for what is asked for and what is at work until then; more go to
+                      L2 */
+};
+extern struct kernels_hints kernels_hints;
+
 /* Independent chains of a peak: two units with a latency of 5 cycles need ten, and twelve leave
  * operands room in sixteen registers. */
 enum { PEAK_CHAINS = 12 };

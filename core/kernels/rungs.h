@@ -15,8 +15,7 @@
 struct kernels_hints {
     size_t stream; /* the most bytes ahead of each of four streams that go to the end of a matrix:
                       too many lines on their way hold up the loads themselves */
-    size_t near;   /* bytes of L1 for what is asked for and what is at work until then; more go to
-                      L2 */
+    bool into_l1;  /* whether L1 keeps what is asked into it until its turn comes */
 };
 extern struct kernels_hints kernels_hints;
 

@@ -172,14 +172,14 @@ const char *const kernels_levels[] = {
 
 struct kernels_hints kernels_hints = {.stream = SIZE_MAX, .into_l1 = true};
 
-/* On Zen 4 a thread reads 33 GB/s of matrices that are asked for 4 lines ahead and 28 of those that
+/* On Zen 4 a thread reads 33 GB/s of matrices that are asked for 2 lines ahead and 28 of those that
  * are 16; on Zen 5 it is the other way round. Its L1 is a third smaller, too: what comes later is
  * read from L2 at up to twice the speed. */
 static void find_hints(void)
 {
 #if defined(__x86_64__)
     if (is_zen4())
-        kernels_hints = (struct kernels_hints){.stream = 4 * 64, .into_l1 = false};
+        kernels_hints = (struct kernels_hints){.stream = 2 * 64, .into_l1 = false};
 #endif
 }
 

@@ -1,7 +1,7 @@
 /*
- * The rungs of the ladder, for kernels.c and nobody else. Each overwrites in the table the slots
- * that it does better than the rungs below; the scalar one fills all of them. A rung must only be
- * called where the processor has what its file was compiled for.
+ * The rungs of the ladder, for kernels.c and their own files. Each overwrites in the table the
+ * slots that it does better than the rungs below; the scalar one fills all of them. A rung must
+ * only be called where the processor has what its file was compiled for.
  */
 #ifndef CORE_KERNELS_RUNGS_H
 #define CORE_KERNELS_RUNGS_H
@@ -13,9 +13,9 @@
  * rung is filled.
  */
 struct kernels_hints {
-    size_t stream; /* the most bytes ahead of each of four streams that go to the end of a matrix:
+    size_t stream; /* the most bytes ahead of each of some streams that go to the end of a matrix:
                       too many lines on their way hold up the loads themselves */
-    bool into_l1;  /* whether L1 keeps what is asked into it until its turn comes */
+    bool into_l1;  /* whether L1 keeps what weights.inc's struct ahead asks for until its turn */
 };
 extern struct kernels_hints kernels_hints;
 

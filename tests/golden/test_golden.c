@@ -376,7 +376,7 @@ static void remove_dir(const char *path)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* The level at which -w weaves weights, where it is not the best one; no directory is woven. */
+/* A level at which -w weaves weights, beside the best one; no directory is woven. */
 static const char *woven_level(void)
 {
     const struct kernels *const avx2 = kernels_for("avx2");

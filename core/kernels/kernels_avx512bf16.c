@@ -15,9 +15,10 @@
 
 /*
  * BF_W rows of weights, BF_K values of each, lie in L1, or nearly, beside the rows of x of this
- * tile and of the next, while the same values of BF_X_MAX rows of x pass by from L2. BF_SUMS floats
- * hold the sums of few rows of x for as many columns as possible, so that stored rows are read in
- * long pieces.
+ * tile and of the next, while the same values of BF_X_MAX rows of x pass by from L2. In columns the
+ * block passes by from L2, too: twice what L1 would hold, and sums are loaded half as often.
+ * BF_SUMS floats hold the sums of few rows of x for as many columns as possible, so that stored
+ * rows are read in long pieces.
  */
 enum {
     BF_LANES = 32, /* bf16 in a vector */
@@ -33,7 +34,7 @@ enum {
     BF_SUMS = 4096,
     BF_COLS = 64,
     BF_COLS_V = BF_COLS / V_LANES,
-    BF_COLS_K = 256,
+    BF_COLS_K = 512,
     BF_TURN_K = 16,
 };
 
@@ -92,12 +93,14 @@ INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
     return (const uint16_t *)a->x + i * a->x_stride;
 }
 
-/* n outputs of n_x rows from i on will be written soon: another worker's cache may have them. */
-INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t n_x, size_t r, size_t n)
+/* Of the lines that a tile will write soon, n_lines from r on of each of BF_X rows from i on, those
+ * of a turn: another worker's cache may have them, and who asks for all at once waits. */
+INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t r, size_t n_lines, size_t turn)
 {
-    for (size_t j = i; j < i + n_x && j < a->n_x; j++)
-        for (size_t d = 0; d < n; d += V_LANES)
-            __builtin_prefetch(&a->y[j * a->y_stride + r + d], 1);
+    for (size_t line = 2 * turn; line < 2 * turn + 2 && line < n_lines * BF_X; line++) {
+        const size_t row = at_most(i + line / n_lines, a->n_x - 1);
+        __builtin_prefetch(&a->y[row * a->y_stride + r + line % n_lines * V_LANES], 1);
+    }
 }
 
 /* How long pieces of k are, but for the last: about equal, or there would be no time to fetch what
@@ -139,10 +142,11 @@ INLINE size_t bf_tile_rows(size_t n)
 
 /* ---- rows ---- */
 
-/* q[i] = the sums within quarters of n values of n_x rows of x times 4 rows of weights. The same
- * values of n_ahead rows that come later are asked for. */
+/* q[i] = the sums within quarters of n values of n_x rows of x times 4 rows of weights, which are
+ * also copied to `copy`, BF_K apart, where that is given. The same values of n_ahead rows that come
+ * later are asked for. */
 INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, size_t n, size_t n_x,
-                    const uint16_t *const *ahead, size_t n_ahead)
+                    const uint16_t *const *ahead, size_t n_ahead, uint16_t *copy)
 {
     vf acc[BF_X][4];
     vi xv[BF_X];
@@ -162,6 +166,8 @@ INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, s
         UNROLL
         for (size_t r = 0; r < 4; r++) {
             const vi wv = bf_load(w[r] + k);
+            if (copy)
+                vi_store(copy + r * BF_K + k, wv);
             UNROLL
             for (size_t i = 0; i < n_x; i++)
                 acc[i][r] = bf_dot(acc[i][r], xv[i], wv);
@@ -171,6 +177,8 @@ INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, s
         UNROLL
         for (size_t r = 0; r < 4; r++) {
             const vi wv = bf_load_part(w[r] + k, n - k);
+            if (copy)
+                vi_store(copy + r * BF_K + k, wv);
             UNROLL
             for (size_t i = 0; i < n_x; i++)
                 acc[i][r] = bf_dot(acc[i][r], bf_load(x[i] + k), wv);
@@ -201,9 +209,9 @@ INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, s
             ahead[s] = wk[s] + n_ahead;
         }
         if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))
-            bf_tile(q, x, wk, n, n_x, ahead, BF_STREAMS);
+            bf_tile(q, x, wk, n, n_x, ahead, BF_STREAMS, NULL);
         else
-            bf_tile(q, x, wk, n, n_x, NULL, 0);
+            bf_tile(q, x, wk, n, n_x, NULL, 0, NULL);
         UNROLL
         for (size_t j = 0; j < n_x; j++)
             sums[j] += bf_sum4(q[j]);
@@ -236,21 +244,24 @@ INLINE const uint16_t *bf_w(const struct linear_args *a, size_t r, size_t k)
     return (const uint16_t *)a->w + r * a->w_stride + k;
 }
 
-/* Neighbours, and BF_W of them: rows as far apart as stored would drive each other out of L1. */
-INLINE void bf_pack(uint16_t *block, const struct linear_args *a, const struct bf_piece *p)
+/* Four rows of a block from r on: themselves, or as they are stored, the last one for those that
+ * are not there. */
+INLINE void bf_block_rows(const uint16_t **w, const struct linear_args *a, const uint16_t *block,
+                          const struct bf_piece *p, size_t r, bool packs)
 {
-    for (size_t r = 0; r < BF_W; r++)
-        memcpy(block + r * BF_K, bf_w(a, p->r + at_most(r, p->n_w - 1), p->k),
-               p->n * sizeof *block);
+    for (size_t j = r; j < r + 4; j++)
+        w[j - r] = packs ? bf_w(a, p->r + at_most(j, p->n_w - 1), p->k) : block + j * BF_K;
 }
 
-/* sums[j] (+)= rows i + j of x, n_x of them times a block of weights, a turn for each 4 of its
- * rows. */
-INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *block,
-                         const struct bf_piece *p, size_t i, size_t n_x, struct ahead *next)
+/* sums[j] (+)= rows i + j of x, n_x of them times a block of weights, which `packs` makes: rows as
+ * far apart as stored would drive each other out of L1. A turn for each 4 of them. */
+INLINE void bf_many_tile(const struct linear_args *a, vf *sums, uint16_t *block,
+                         const struct bf_piece *p, size_t i, size_t n_x, bool packs,
+                         struct ahead *next)
 {
     const uint16_t *x[BF_X], *ahead[BF_X];
     vf q[BF_W / 4][BF_X];
+    const bool last = p->k + p->n == a->n_k;
     for (size_t j = 0; j < BF_X; j++) {
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
         ahead[j] = bf_x(a, at_most(i + BF_X + j, a->n_x - 1)) + p->k;
@@ -258,9 +269,11 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *
     for (size_t g = 0; g < BF_W / 4; g++) {
         const uint16_t *w[4];
         ahead_turn(next);
-        for (size_t r = 0; r < 4; r++)
-            w[r] = block + (4 * g + r) * BF_K;
-        bf_tile(q[g], x, w, p->n, n_x, ahead + 2 * g % BF_X, 2);
+        if (last)
+            bf_ask_y(a, i, p->r, 1, g);
+        bf_block_rows(w, a, block, p, 4 * g, packs);
+        bf_tile(q[g], x, w, p->n, n_x, ahead + 2 * g % BF_X, 2,
+                packs ? block + 4 * g * BF_K : NULL);
     }
     UNROLL
     for (size_t j = 0; j < n_x; j++) {
@@ -269,8 +282,16 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const uint16_t *
     }
 }
 
+/* A function of its own: inlined beside the others, it makes compilers spill in those. */
+static __attribute__((noinline)) void bf_first_tile(const struct linear_args *a, vf *sums,
+                                                    uint16_t *block, const struct bf_piece *p,
+                                                    size_t i, struct ahead *next)
+{
+    bf_many_tile(a, sums, block, p, i, BF_X, true, next);
+}
+
 /* One piece against the rows [x0, x0 + n_x) of x, while the next piece is asked for. */
-static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *block,
+static void bf_piece_run(const struct linear_args *a, vf *sums, uint16_t *block,
                          const struct bf_piece *p, const struct bf_piece *next, size_t x0,
                          size_t n_x)
 {
@@ -279,15 +300,16 @@ static void bf_piece_run(const struct linear_args *a, vf *sums, const uint16_t *
     struct ahead ahead =
         ahead_in_turns(bf_w(a, next->r, next->k), 2 * a->w_stride, 2 * next->n, next->n_w, n_turns);
     for (size_t i = 0, n; i < n_x; i += n, sums += n) {
-        n = bf_tile_rows(n_x - i);
-        if (last)
-            bf_ask_y(a, x0 + i, n, p->r, p->n_w);
-        if (n > 4)
-            bf_many_tile(a, sums, block, p, x0 + i, BF_X, &ahead);
+        /* the first tile packs and computes BF_X rows, so that many are its own */
+        n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
+        if (i == 0)
+            bf_first_tile(a, sums, block, p, x0, &ahead);
+        else if (n > 4)
+            bf_many_tile(a, sums, block, p, x0 + i, BF_X, false, &ahead);
         else if (n > 2)
-            bf_many_tile(a, sums, block, p, x0 + i, 4, &ahead);
+            bf_many_tile(a, sums, block, p, x0 + i, 4, false, &ahead);
         else
-            bf_many_tile(a, sums, block, p, x0 + i, 2, &ahead);
+            bf_many_tile(a, sums, block, p, x0 + i, 2, false, &ahead);
         for (size_t j = 0; last && j < n; j++)
             bf_finish_some(a, x0 + i + j, p->r, sums[j], p->n_w);
     }
@@ -303,7 +325,6 @@ static void bf_rows_many(const struct linear_args *a)
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_W, most_k);
         while (p.n_w) {
             const struct bf_piece next = bf_piece_after(a, &p, BF_W, most_k);
-            bf_pack(block, a, &p);
             bf_piece_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
             p = next;
         }
@@ -431,6 +452,7 @@ INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
 {
     const uint16_t *x[BF_X];
     vf acc[BF_X][BF_COLS_V];
+    const bool last = p->k + p->n == a->n_k;
     for (size_t j = 0; j < n_x; j++)
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
     UNROLL
@@ -440,6 +462,8 @@ INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
         acc[j][v] = p->k ? v_load(sums + j * BF_COLS + v * V_LANES) : v_set(0);
     for (size_t k = 0; k < p->n; k += BF_TURN_K) {
         ahead_turn(next);
+        if (last)
+            bf_ask_y(a, i, p->r, BF_COLS_V, k / BF_TURN_K);
         bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_TURN_K), packs);
     }
     UNROLL
@@ -461,8 +485,6 @@ static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
     for (size_t i = 0, n; i < n_x; i += n, sums += n * BF_COLS) {
         /* the first tile packs and adds to the sums of BF_X rows, so that many are its own */
         n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
-        if (last)
-            bf_ask_y(a, x0 + i, n, p->r, p->n_w);
         if (i == 0)
             bf_cols_tile(a, sums, block, p, x0, BF_X, true, &ahead);
         else if (n > 4)

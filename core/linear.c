@@ -10,17 +10,30 @@ _Static_assert((int)DTYPE_F32 == WEIGHT_F32 && (int)DTYPE_F16 == WEIGHT_F16 &&
                    (int)DTYPE_BF16 == WEIGHT_BF16,
                "kernels index their tables by dtype");
 
-/* Outputs per share: whole cache lines of y, and whole tiles of every kernel. */
-enum { GRAIN = 16 };
+/* Outputs per share: whole cache lines of y, and whole tiles of every kernel. So many rows for each
+ * worker make products as fast as all rows would. */
+enum { GRAIN = 16, MANY_ROWS = 128 };
 
 bool linear_supports(enum dtype dtype)
 {
     return (int)dtype < N_WEIGHT_TYPES;
 }
 
-void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
+bool linear_shares_rows(const struct worker *w, size_t n_rows)
 {
-    worker_share(w, (size_t)n_out, GRAIN, begin, end);
+    return w->n_workers > 1 && n_rows / (size_t)w->n_workers >= MANY_ROWS;
+}
+
+struct linear_part linear_share(const struct worker *w, size_t n_rows, int n_out)
+{
+    struct linear_part part = {.n = n_rows, .end = (size_t)n_out};
+    if (linear_shares_rows(w, n_rows)) {
+        worker_share(w, n_rows, 1, &part.first, &part.n);
+        part.n -= part.first;
+    } else {
+        worker_share(w, (size_t)n_out, GRAIN, &part.begin, &part.end);
+    }
+    return part;
 }
 
 bool linear_shares_parts(const struct worker *w, int n_out, int n_parts)
@@ -195,7 +208,7 @@ static struct product product_of(struct worker *w, const struct linear *l, struc
 static bool shares_sums(const struct worker *w, const struct linear *l, const struct operand *x)
 {
     return w->n_workers > 1 && first_sum(l) < (size_t)l->n_in && x->room &&
-           x->n * (size_t)l->n_out <= x->room->n_sums;
+           !linear_shares_rows(w, x->n) && x->n * (size_t)l->n_out <= x->room->n_sums;
 }
 
 /* All first and then all second sums are shared out; these wait in the room to be added. The next
@@ -217,7 +230,7 @@ static void apply_shared(struct worker *w, const struct linear *l, struct operan
     if (end > n)
         apply_range(&p, begin > n ? begin - n : 0, end - n < n_out ? end - n : n_out);
     worker_sync(w);
-    linear_share(w, l->n_out, &begin, &end);
+    worker_share(w, n_out, GRAIN, &begin, &end);
     for (size_t i = 0; i < x->n; i++)
         w->kernels->add(y + i * y_stride + begin, sums + i * n_out + begin, end - begin);
 }
@@ -225,12 +238,15 @@ static void apply_shared(struct worker *w, const struct linear *l, struct operan
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store)
 {
-    size_t begin, end;
-    linear_share(w, l->n_out, &begin, &end);
-    if (shares_sums(w, l, x))
+    const struct linear_part own = linear_share(w, x->n, l->n_out);
+    if (shares_sums(w, l, x)) {
         apply_shared(w, l, x, y, y_stride, store);
-    else
-        linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
+        return;
+    }
+    struct product p = product_of(w, l, x, y + own.first * y_stride, y_stride, store);
+    const struct operand rows = operand_part(x, own.first, own.n);
+    p.x = &rows;
+    apply_sums(&p, own.begin, own.end);
 }
 
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,

@@ -37,8 +37,8 @@ enum linear_store { LINEAR_SET, LINEAR_ADD };
 bool linear_supports(enum dtype dtype);
 
 /* y[i, :] (= or +=) scale * (W x[i, :] + b) for the rows of x, in the form that suits the weights
- * best where x has room for it. Each worker computes its own outputs; sync before y is read. All
- * workers come here. */
+ * best where x has room for it. Each worker computes its part (linear_share); sync before more of
+ * y is read. All workers come here. */
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store);
 
@@ -53,9 +53,19 @@ bool linear_rounds(const struct worker *w, const struct linear *l);
 /* Makes the form that linear_apply would make, ahead of products with parts of x. */
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x);
 
-/* The outputs [*begin, *end) of n_out that linear_apply gives this worker: whoever goes on with its
- * own results alone need not sync. */
-void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
+/* Of y, the outputs [begin, end) of n rows from `first` on. */
+struct linear_part {
+    size_t first, n;
+    size_t begin, end;
+};
+
+/* What linear_apply gives this worker: whoever goes on with its own results alone need not sync. */
+struct linear_part linear_share(const struct worker *w, size_t n_rows, int n_out);
+
+/* Whether that is all outputs of some rows, those of worker_share. Many rows are dealt out so, and
+ * what a worker makes of its own stays in its caches from product to product. Of few, each worker
+ * has some outputs of all, so that a weight is read once. */
+bool linear_shares_rows(const struct worker *w, size_t n_rows);
 
 /* Whether every worker's share of n_out outputs is the same number of whole parts, of which there
  * are n_parts, all equal. */

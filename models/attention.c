@@ -13,10 +13,9 @@
 static void clip(const struct worker *w, const struct pass *p, float *rows, int n_out)
 {
     const float limit = p->spec->clip_qkv;
-    size_t begin, end;
-    linear_share(w, n_out, &begin, &end);
-    for (size_t i = 0; i < (size_t)p->n; i++)
-        for (size_t r = begin; r < end; r++)
+    const struct linear_part own = linear_share(w, (size_t)p->n, n_out);
+    for (size_t i = own.first; i < own.first + own.n; i++)
+        for (size_t r = own.begin; r < own.end; r++)
             rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
 }
 
@@ -87,29 +86,55 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
 typedef void head_step(const struct worker *w, const struct pass *p, int layer, size_t i,
                        size_t head);
 
-/* A step for every head of every row: of this worker's heads, or for its share of all. */
+/* A step for every head of this worker's rows, or for its heads of all rows. */
 static void each_head(const struct worker *w, const struct pass *p, int layer, int n_heads,
-                      bool own_heads, head_step *step)
+                      bool by_rows, head_step *step)
 {
     const size_t n = (size_t)p->n, n_each = (size_t)n_heads;
-    const size_t n_turns = own_heads ? n : 1;
     size_t begin, end;
-    worker_share(w, own_heads ? n_each : n * n_each, 1, &begin, &end);
-    for (size_t turn = 0; turn < n_turns; turn++)
-        for (size_t unit = turn * n_each + begin; unit < turn * n_each + end; unit++)
-            step(w, p, layer, unit / n_each, unit % n_each);
+    worker_share(w, by_rows ? n : n_each, 1, &begin, &end);
+    for (size_t i = by_rows ? begin : 0; i < (by_rows ? end : n); i++)
+        for (size_t head = by_rows ? 0 : begin; head < (by_rows ? n_each : end); head++)
+            step(w, p, layer, i, head);
 }
 
-/* Whether each worker projects to whole heads, and to the queries of its keys: then it goes on with
- * them without waiting for the others. */
+/* Whether each worker projects all rows to whole heads, and to the queries of its keys: then it
+ * goes on with them without waiting for the others. */
 static bool has_own_heads(const struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const int n_kv_heads = p->spec->num_key_value_heads;
-    return p->spec->qk_norm != QK_NORM_FULL &&
+    return p->spec->qk_norm != QK_NORM_FULL && !linear_shares_rows(w, (size_t)p->n) &&
            linear_shares_parts(w, weights->query.n_out, n_kv_heads) &&
            linear_shares_parts(w, weights->key.n_out, n_kv_heads) &&
            linear_shares_parts(w, weights->value.n_out, n_kv_heads);
+}
+
+/* in -> queries in p->query, keys and values in the cache. Workers that have heads, or rows, of
+ * their own do not wait for the others on the way. */
+static void make_heads(struct worker *w, const struct pass *p, int layer, const float *in,
+                       bool own_heads)
+{
+    const struct layer_weights *const weights = &p->weights->layers[layer];
+    const size_t n = (size_t)p->n;
+    const bool own_rows = linear_shares_rows(w, n);
+    const bool by_rows = !own_heads && n >= (size_t)w->n_workers;
+    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
+    project(w, &weights->query, p, &rows, p->query);
+    project(w, &weights->key, p, &rows, p->key);
+    project(w, &weights->value, p, &rows, p->value);
+    if (!own_heads && !own_rows)
+        worker_sync(w);
+    if (p->spec->qk_norm == QK_NORM_FULL) {
+        norm_rows(w, &weights->query_norm, p->query, n, p->query);
+        norm_rows(w, &weights->key_norm, p->key, n, p->key);
+        if (!own_rows)
+            worker_sync(w);
+    }
+    each_head(w, p, layer, p->spec->num_attention_heads, by_rows, prepare_query);
+    each_head(w, p, layer, p->spec->num_key_value_heads, by_rows, remember);
+    if (!own_heads)
+        worker_sync(w);
 }
 
 void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
@@ -126,27 +151,13 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .rounded = pass_rounds(w, p, &weights->attention_out),
                                   .own_heads = has_own_heads(w, p, layer)};
     const size_t n = (size_t)p->n;
-    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
     pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
-    project(w, &weights->query, p, &rows, p->query);
-    project(w, &weights->key, p, &rows, p->key);
-    project(w, &weights->value, p, &rows, p->value);
-    if (!attend.own_heads)
-        worker_sync(w);
-    if (p->spec->qk_norm == QK_NORM_FULL) {
-        norm_rows(w, &weights->query_norm, p->query, n, p->query);
-        norm_rows(w, &weights->key_norm, p->key, n, p->key);
-        worker_sync(w);
-    }
-    each_head(w, p, layer, attend.n_heads, attend.own_heads, prepare_query);
-    each_head(w, p, layer, p->spec->num_key_value_heads, attend.own_heads, remember);
-    if (!attend.own_heads)
-        worker_sync(w);
+    make_heads(w, p, layer, in, attend.own_heads);
     attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
                 p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
     worker_sync(w);
     pass_show(w, p, layer, MOMENTS_MIXED, p->mixed, n);
-    rows = pass_rows(p, p->mixed, n, (size_t)weights->attention_out.n_in);
+    struct operand rows = pass_rows(p, p->mixed, n, (size_t)weights->attention_out.n_in);
     linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
     worker_sync(w);
 }

@@ -138,10 +138,9 @@ static void bend_logits(const struct worker *w, const struct pass *p)
 {
     const float cap = p->spec->final_logit_softcapping;
     const size_t vocab = (size_t)p->spec->vocab_size;
-    size_t begin, end;
-    linear_share(w, p->spec->vocab_size, &begin, &end);
-    for (size_t i = 0; cap > 0 && i < (size_t)p->n_rows; i++)
-        for (size_t r = begin; r < end; r++)
+    const struct linear_part own = linear_share(w, (size_t)p->n_rows, p->spec->vocab_size);
+    for (size_t i = own.first; cap > 0 && i < own.first + own.n; i++)
+        for (size_t r = own.begin; r < own.end; r++)
             p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
 }
 

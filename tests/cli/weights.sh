@@ -11,6 +11,14 @@ for form in q8 q4; do
     done
     succeeds "score -w $form" score -w $form "Once upon a time"
 done
+
+# Of a long text two threads compute rows of their own, one after the other as one thread does; three share each row.
+ids=$(awk 'BEGIN { for (i = 0; i < 300; i++) printf "%s%d", i ? "," : "", (1 + i * 7919) % 4096 }')
+for form in stored q8 q4; do
+    for threads in 1 2 3; do "$TGEN" score -w $form -t $threads --ids "$ids" --logits "$tmp/logits.$threads" </dev/null >/dev/null; done
+    same "300 ids with -w $form on 2 threads" "$tmp/logits.1" "$tmp/logits.2"
+    same "300 ids with -w $form on 3 threads" "$tmp/logits.1" "$tmp/logits.3"
+done
 refuses "another form" 2 'none of stored|q8|q4' -w q5 "Once"
 succeeds "a model that is quantised already" -w q4 -m tests/golden/quantised/llama-ct-int4 --ids 1 --print-ids -n 2
 

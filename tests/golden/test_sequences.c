@@ -50,12 +50,12 @@ static struct session *open_session(const struct fixture *f, struct compute *c,
     return s;
 }
 
-/* The text alone, in one piece, by one thread. */
-static void score_alone(const struct fixture *f, struct text *t, enum session_kv kv,
+/* The text alone, in one piece. */
+static void score_alone(const struct fixture *f, struct text *t, int n_threads, enum session_kv kv,
                         enum precision precision)
 {
     struct err e;
-    struct compute *const c = compute_open(1, NULL, &e);
+    struct compute *const c = compute_open(n_threads, NULL, &e);
     const struct session_params params = {.n_context = f->n_context,
                                           .n_batch = t->n,
                                           .n_rows = t->n,
@@ -236,9 +236,26 @@ static void test_batch(void **state)
     static const enum session_kv kvs[] = {SESSION_KV_F32, SESSION_KV_F16, SESSION_KV_Q8};
     for (size_t i = 0; i < ARRAY_LEN(kvs); i++) {
         for (int t = 0; t < N_TEXTS; t++)
-            score_alone(&f, &f.texts[t], kvs[i], PRECISION_AUTO);
+            score_alone(&f, &f.texts[t], 1, kvs[i], PRECISION_AUTO);
         check_batch(&f, 1 + (int)i, kvs[i]);
     }
+    close_fixture(&f);
+}
+
+/* ---- threads ---- */
+
+/* Two have rows of their own where the text is long enough, three have outputs. */
+static void test_threads(void **state)
+{
+    struct fixture f = open_fixture(*state);
+    struct text *const t = &f.texts[0], shared = *t;
+    score_alone(&f, t, 1, SESSION_KV_AUTO, PRECISION_AUTO);
+    for (int n_threads = 2; n_threads <= 3; n_threads++) {
+        score_alone(&f, &shared, n_threads, SESSION_KV_AUTO, PRECISION_AUTO);
+        if (memcmp(shared.logits, t->logits, (size_t)t->n * f.n_vocab * sizeof *t->logits) != 0)
+            fail_msg("%d ids: other logits with %d threads", t->n, n_threads);
+    }
+    free(shared.logits);
     close_fixture(&f);
 }
 
@@ -321,10 +338,10 @@ static void test_rounding(void **state)
 {
     struct fixture f = open_fixture(*state);
     struct text rounded = f.texts[0];
-    score_alone(&f, &f.texts[0], SESSION_KV_F32, PRECISION_F32);
-    score_alone(&f, &rounded, SESSION_KV_F16, PRECISION_F32);
+    score_alone(&f, &f.texts[0], 1, SESSION_KV_F32, PRECISION_F32);
+    score_alone(&f, &rounded, 1, SESSION_KV_F16, PRECISION_F32);
     const double f16 = difference(&f, &f.texts[0], &rounded);
-    score_alone(&f, &rounded, SESSION_KV_Q8, PRECISION_F32);
+    score_alone(&f, &rounded, 1, SESSION_KV_Q8, PRECISION_F32);
     const double q8 = difference(&f, &f.texts[0], &rounded);
     if (getenv("TGEN_SHOW"))
         print_message("# %s: f16 %.1e, q8 %.1e\n", (const char *)*state, f16, q8);
@@ -358,6 +375,7 @@ int main(void)
         char *const config = file_join(dir, "config.json");
         if (file_exists(config)) {
             add_test("batch", dir, test_batch);
+            add_test("threads", dir, test_threads);
             add_test("rounding", dir, test_rounding);
         }
         free(config);

@@ -12,7 +12,8 @@
 #include "tests/check.h"
 #include "tests/random.h"
 
-enum { MAX_X = 66 };
+/* Of rows that are many, two workers have 128 each and share them; three share outputs. */
+enum { FEW_X = 6, SOME_X = 66, MANY_X = 261 };
 
 /* ---- random numbers ---- */
 
@@ -252,16 +253,18 @@ static void check_shape(const struct shape *s, enum dtype dtype, const char *lev
                              .scale = 0.3f,
                              .block = s->block ? s->block : s->n_out,
                              .block_stride = s->block_stride};
-    static const size_t n_rows[] = {1, 6, MAX_X};
+    static const size_t n_rows[] = {1, FEW_X, SOME_X, MANY_X};
     for (size_t i = 0; i < ARRAY_LEN(n_rows); i++) {
         char what[96];
         (void)snprintf(what, sizeof what, "%s, %s, %s, %zu rows of x", level, s->name,
                        dtype_name(dtype), n_rows[i]);
+        if (n_rows[i] == MANY_X && dtype != DTYPE_BF16)
+            continue; /* once is enough */
         struct job job = {.l = &l, .n = n_rows[i], .store = i % 2 ? LINEAR_SET : LINEAR_ADD};
         job.with_room = true;
         check(&m, job, level, what);
         job.with_room = false;
-        if (n_rows[i] < MAX_X)
+        if (n_rows[i] <= FEW_X)
             check(&m, job, level, what);
     }
     free(bias);

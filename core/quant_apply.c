@@ -1,13 +1,14 @@
 /*
  * From codes where they lie to tiles of f32. A row's codes are decoded by the kernels in pieces of
  * PIECE_K; what differs between formats is where its codes, scales and zero points are. GPTQ and
- * AWQ store the matrix column by column, and woven ones word by word, so a strip of it is first
- * brought into rows of codes, still four bits each. Whether the parts fit together is quant.c's
- * business.
+ * AWQ store the matrix column by column (quant_columns.c), and woven ones word by word, so a strip
+ * of it is first brought into rows of codes, still four bits each. Whether the parts fit together
+ * is quant.c's business.
  */
 #include "core/quant.h"
 
 #include "core/kernels/kernels.h"
+#include "core/quant_columns.h"
 #include "core/quant_layout.h"
 
 #include <assert.h>
@@ -59,20 +60,13 @@ static struct line scales_of(const struct quant *q, size_t row)
     return (struct line){row / q->block_out * q->n_groups, 1, 0};
 }
 
-/* Where among the codes of a word that output lies; AWQ has the even ones before the odd. */
-static unsigned place_in_word(const struct quant *q, size_t row)
-{
-    static const unsigned char awq[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-    return q->type == QUANT_AWQ ? awq[row % 8] : row % 8;
-}
-
 static struct line zeros_of(const struct quant *q, size_t row)
 {
     const unsigned bits = q->layout->bits;
     if (!q->zeros_packed)
         return scales_of(q, row);
     if (q->layout->in_columns)
-        return (struct line){row / 8, q->n_out / 8, bits * place_in_word(q, row)};
+        return (struct line){row / 8, q->n_out / 8, bits * quant_columns_place(q, row)};
     const size_t scale_row = row / q->block_out, per_word = 32 / bits;
     return (struct line){scale_row / per_word * q->n_groups, 1,
                          bits * (unsigned)(scale_row % per_word)};
@@ -175,57 +169,6 @@ static void decode_piece(const struct kernels *kernels, const struct quant *q,
 
 /* ---- formats that do not store a row's codes together: its words are gathered ---- */
 
-/* Four words that take the same steps; every compiler that is supported knows such vectors. */
-typedef uint32_t four_words __attribute__((vector_size(16)));
-
-/* 8 words of 8 codes as a matrix: rows become columns (Hacker's Delight, section 7-3). */
-static void transpose_codes(four_words w[8])
-{
-    static const uint32_t masks[] = {0x0000ffff, 0x00ff00ff, 0x0f0f0f0f};
-    for (unsigned step = 0, distance = 4; step < 3; step++, distance /= 2) {
-        for (unsigned i = 0; i < 8; i++) {
-            if (i & distance)
-                continue;
-            const four_words swap = ((w[i] >> 4 * distance) ^ w[i + distance]) & masks[step];
-            w[i + distance] ^= swap;
-            w[i] ^= swap << 4 * distance;
-        }
-    }
-}
-
-/* The codes of 8 inputs from k on for outputs [row, row + n_rows) -> words[r * PIECE_WORDS]. The
- * next 8 inputs are asked for: processors foresee no steps as wide as n_out. */
-static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_t k,
-                         uint32_t *words)
-{
-    const size_t stride = q->n_out / 2, end = row + n_rows, last = (end + 7) / 8;
-    for (size_t c = row / 8; c < last; c += 4) {
-        const unsigned char *const from = q->codes + k * stride + 4 * c;
-        const size_t n = at_most(last - c, 4);
-        four_words w[8] = {{0}};
-        for (size_t j = 0; j < 8; j++) {
-            if (n == 4)
-                memcpy(&w[j], from + j * stride, sizeof *w);
-            else
-                memcpy(&w[j], from + j * stride, 4 * n);
-            if (k + 16 <= q->n_in)
-                __builtin_prefetch(from + (8 + j) * stride);
-        }
-        transpose_codes(w);
-        const size_t begin_r = 8 * c < row ? row : 8 * c;
-        for (size_t r = begin_r; r < at_most(8 * (c + n), end); r++)
-            words[(r - row) * PIECE_WORDS] = w[place_in_word(q, r)][r / 8 - c];
-    }
-}
-
-static void words_of_gptq(const struct quant *q, size_t row, size_t n_rows, size_t k,
-                          uint32_t *words)
-{
-    const unsigned char *const from = q->codes + 4 * (k / 8 * q->n_out + row);
-    for (size_t r = 0; r < n_rows; r++)
-        words[r * PIECE_WORDS] = load_u32(from + 4 * r);
-}
-
 /* The same of codes that are woven, [n_rows, PIECE_WORDS], or [n_rows, MOST_WORDS] of 8 bits; rows
  * behind the last whole strip lie as ever. */
 static void words_of_woven(const struct quant *q, size_t row, size_t n_rows, size_t k, size_t n,
@@ -250,7 +193,7 @@ static void words_of_piece(const struct quant *q, size_t row, size_t n_rows, siz
         return;
     }
     for (size_t i = 0; i < n; i += 8)
-        (q->type == QUANT_AWQ ? words_of_awq : words_of_gptq)(q, row, n_rows, k + i, words + i / 8);
+        quant_columns_words(q, row, n_rows, k + i, words + i / 8, PIECE_WORDS);
 }
 
 /* ---- products ---- */
@@ -356,9 +299,12 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
 
 size_t quant_i8_group(const struct quant *q)
 {
-    const bool packed = q->type == QUANT_PACKED4 || q->type == QUANT_PACKED8;
+    const bool in_columns = q->layout->in_columns;
+    const bool packed = q->type == QUANT_PACKED4 || q->type == QUANT_PACKED8 || in_columns;
     const size_t block = KERNELS_I8_BLOCK;
-    if (q->type != QUANT_INT8 && q->type != QUANT_PACKED4)
+    if (q->type != QUANT_INT8 && q->type != QUANT_PACKED4 && !in_columns)
+        return 0;
+    if (in_columns && !quant_columns_fit(q))
         return 0;
     if (q->g_idx || q->block_out != 1 || (q->zeros && (!packed || !q->zeros_packed)))
         return 0;
@@ -414,6 +360,10 @@ static void apply_woven_part(const struct kernels *kernels, const struct quant *
 void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,
                     const struct linear_i8_args *a)
 {
+    if (q->layout->in_columns) {
+        quant_columns_apply_i8(kernels, q, row, a);
+        return;
+    }
     const int type = quant_is_split(q) ? DOT_U4 : DOT_I8;
     struct linear_i8_args args = *a;
     assert(q->n_woven == 0 || kernels->linear_woven[type]);

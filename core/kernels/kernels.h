@@ -188,8 +188,8 @@ struct kernels {
     /* EXACT. The same with weights that are woven: a strip of KERNELS_WOVEN rows has the first 4
      * bytes of codes of each row side by side, then the second, ...; and likewise their scales, F16
      * or BF16. n_w is a number of whole strips, n_k a multiple of 4, or of 8 for U4; w_stride and
-     * scale_stride are what a row takes, zeros is NULL. So is the slot where a level has no use for
-     * it. */
+     * scale_stride are what a row takes, zero_row is a multiple of 8. The slot is NULL where a
+     * level has no use for it. */
     void (*linear_woven[N_DOT_TYPES])(const struct linear_i8_args *a);
 
     /* EXACT. n f32 -> bf16, to the nearest, ties to even, NaNs stay NaNs; zero up to a multiple of

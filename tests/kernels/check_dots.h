@@ -200,7 +200,7 @@ static struct linear_i8_args i8_random(int type, bool woven, float *y0)
     a.add = random_below(2);
     a.scale = random_below(3) ? 1 : random_unit() * 4;
     a.zero = type == DOT_I8 ? 0 : 8;
-    a.zero_row = random_below(17);
+    a.zero_row = woven ? 8 * random_below(3) : random_below(17);
 
     const size_t n_w = a.n_w ? (a.n_w - 1) * a.w_stride + row : 0;
     const size_t n_scales = a.n_w ? (a.n_w - 1) * a.scale_stride + n_groups : 0;
@@ -224,7 +224,7 @@ static struct linear_i8_args i8_random(int type, bool woven, float *y0)
     a.x = x;
     a.w = w;
     a.scales = scales;
-    a.zeros = type == DOT_U4 && !woven && random_below(2) ? zeros : NULL;
+    a.zeros = type == DOT_U4 && random_below(2) ? zeros : NULL;
     return a;
 }
 

@@ -28,7 +28,7 @@ static float random_unit(void)
 
 /* ---- a matrix and how it is stored ---- */
 
-enum zeros { NO_ZEROS, ZEROS_I8, ZEROS_PACKED };
+enum zeros { NO_ZEROS, ZEROS_I8, ZEROS_PACKED, ZEROS_8 /* packed, all alike */ };
 
 struct variant {
     const char *name;
@@ -60,6 +60,8 @@ static const struct variant variants[] = {
     {"packed4 order", {QUANT_PACKED4, 1, 32, false}, 21, 544, DTYPE_BF16, ZEROS_PACKED, true},
     {"packed4 groups of 24", {QUANT_PACKED4, 1, 24, false}, 20, 1032, DTYPE_F16, NO_ZEROS, false},
     {"gptq", {QUANT_GPTQ, 1, 128, true}, 136, 1152, DTYPE_F16, ZEROS_PACKED, false},
+    {"gptq symmetric", {QUANT_GPTQ, 1, 128, true}, 296, 1152, DTYPE_F16, ZEROS_8, false},
+    {"gptq groups of 64", {QUANT_GPTQ, 1, 64, false}, 88, 192, DTYPE_BF16, ZEROS_PACKED, false},
     {"gptq v2", {QUANT_GPTQ, 1, 64, false}, 24, 584, DTYPE_F16, ZEROS_PACKED, false},
     {"gptq order", {QUANT_GPTQ, 1, 32, true}, 40, 544, DTYPE_F16, ZEROS_PACKED, true},
     {"gptq per row", {QUANT_GPTQ, 1, 0, true}, 8, 16, DTYPE_F32, ZEROS_PACKED, false},
@@ -264,7 +266,8 @@ static void make_zeros(struct matrix *m)
                        groups);
     for (size_t r = 0; r < m->n_scale_rows; r++) {
         for (size_t g = 0; g < m->n_groups; g++) {
-            const unsigned code = (unsigned)random_bits() & ((1u << bits) - 1);
+            const unsigned any = (unsigned)random_bits() & ((1u << bits) - 1);
+            const unsigned code = m->v->zeros == ZEROS_8 ? 8 : any;
             const unsigned half_range = 1u << (bits - 1);
             if (m->v->zeros == ZEROS_I8)
                 bytes_of(t)[r * m->n_groups + g] = (unsigned char)(code - half_range);
@@ -527,6 +530,100 @@ static void check_products(const struct matrix *m, const char *level)
     check_product(m, p, level);
     free(x);
     free(bias);
+}
+
+/* ---- products in whole numbers ---- */
+
+/* Random rows as to_i8 makes them, and in plain what these mean. */
+static void whole_x(const struct matrix *m, unsigned char *x, size_t x_stride, float *plain)
+{
+    const size_t n = m->n_in, group = quant_i8_group(&m->quant), half = KERNELS_I8_BLOCK / 2;
+    const bool split = quant_is_split(&m->quant);
+    for (size_t i = 0; i < MAX_X; i++, x += x_stride, plain += n) {
+        random_floats(plain, n);
+        kernels_for("scalar")->to_i8(x, plain, n, group, split);
+        for (size_t k = 0; k < n; k++) {
+            const size_t j = k % KERNELS_I8_BLOCK, at = split ? k - j + j / 2 + j % 2 * half : k;
+            float scale;
+            memcpy(&scale, x + kernels_i8_codes(n) + k / group * sizeof scale, sizeof scale);
+            plain[k] = scale * (float)(int8_t)x[at];
+        }
+    }
+}
+
+/* Outputs [first, first + n) for n_x rows of x, in their places of y. */
+static void whole_part(const struct kernels *kernels, const struct matrix *m,
+                       struct linear_i8_args a, size_t first, size_t n, size_t n_x)
+{
+    a.n_w = n;
+    a.n_x = n_x;
+    a.y += first;
+    a.bias += first;
+    quant_apply_i8(kernels, &m->quant, first, &a);
+}
+
+/* In one piece held to the sum in double; in others, and at any level, the bits are the same. */
+static void check_whole(const struct matrix *m)
+{
+    const size_t n_in = m->n_in, n_out = m->n_out, n_y = MAX_X * n_out,
+                 group = quant_i8_group(&m->quant);
+    const size_t x_stride = kernels_i8_codes(n_in) + (n_in + group - 1) / group * 8;
+    unsigned char *x = aligned_alloc(64, (MAX_X * x_stride + 63) / 64 * 64);
+    float *plain = malloc(MAX_X * n_in * sizeof *plain), *bias = malloc(n_out * sizeof *bias);
+    float *y0 = malloc(3 * n_y * sizeof *y0), *first = y0 + n_y, *y = first + n_y;
+    whole_x(m, x, x_stride, plain);
+    random_floats(bias, n_out);
+    random_floats(y0, n_y);
+    struct linear l = linear_of(m, bias);
+    l.scale = 0.5f;
+    struct linear_i8_args a = {.y = first,
+                               .y_stride = n_out,
+                               .x = x,
+                               .x_stride = x_stride,
+                               .x_group = group,
+                               .n_k = n_in,
+                               .bias = bias,
+                               .scale = l.scale,
+                               .add = true};
+    memcpy(first, y0, n_y * sizeof *y0);
+    whole_part(kernels_for("scalar"), m, a, 0, n_out, MAX_X);
+    const struct product p = {
+        .l = &l, .x = plain, .y = first, .x_stride = n_in, .n = MAX_X, .store = LINEAR_ADD};
+    expect_products(m, &p, y0);
+    a.y = y;
+    for (const char *const *level = kernels_levels; *level; level++) {
+        const struct kernels *const kernels = kernels_for(*level);
+        for (size_t piece = 1; kernels && piece <= 2 * n_out; piece = 3 * piece + 5) {
+            memcpy(y, y0, n_y * sizeof *y0);
+            for (size_t r = 0; r < n_out; r += piece)
+                whole_part(kernels, m, a, r, piece < n_out - r ? piece : n_out - r, MAX_X);
+            expect_same(m, y, first, n_y, *level);
+            memcpy(y, y0, n_y * sizeof *y0);
+            whole_part(kernels, m, a, 0, n_out, 1);
+            expect_same(m, y, first, n_out, "one row of x");
+        }
+    }
+    free(x);
+    free(plain);
+    free(bias);
+    free(y0);
+}
+
+static void test_whole(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (size_t i = 0; i < N_VARIANTS; i++) {
+        struct matrix m = matrix_make(&variants[i]);
+        matrix_fill(&m);
+        matrix_init(&m);
+        if (quant_i8_group(&m.quant)) {
+            check_whole(&m);
+            n += in_columns(&m);
+        }
+        matrix_free(&m);
+    }
+    assert_int_equal(n, 6); /* of GPTQ and AWQ */
 }
 
 static void test_products(void **state)
@@ -891,10 +988,10 @@ static void test_accepted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),      cmocka_unit_test(test_products),
-        cmocka_unit_test(test_written_out), cmocka_unit_test(test_lookup),
-        cmocka_unit_test(test_extremes),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_products),
+        cmocka_unit_test(test_whole),   cmocka_unit_test(test_written_out),
+        cmocka_unit_test(test_lookup),  cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_accepted),
     };
     return cmocka_run_group_tests_name("quant", tests, NULL, NULL);
 }

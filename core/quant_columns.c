@@ -31,14 +31,33 @@ unsigned quant_columns_place(const struct quant *q, size_t row)
     return q->type == QUANT_AWQ ? awq[row % 8] : row % 8;
 }
 
+/* Short loops over vectors must go, or these live in memory. */
+#define UNROLL _Pragma("GCC unroll 8")
+
 /* Four words that take the same steps; every compiler that is supported knows such vectors. */
 typedef uint32_t four_words __attribute__((vector_size(16)));
+
+/* 4 x 4 words as a matrix: rows become columns. */
+static void turn(four_words w[4])
+{
+    const four_words low01 = __builtin_shufflevector(w[0], w[1], 0, 4, 1, 5);
+    const four_words low23 = __builtin_shufflevector(w[2], w[3], 0, 4, 1, 5);
+    const four_words high01 = __builtin_shufflevector(w[0], w[1], 2, 6, 3, 7);
+    const four_words high23 = __builtin_shufflevector(w[2], w[3], 2, 6, 3, 7);
+    w[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    w[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    w[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    w[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+}
 
 /* 8 words of 8 codes as a matrix: rows become columns (Hacker's Delight, section 7-3). */
 static void transpose_codes(four_words w[8])
 {
     static const uint32_t masks[] = {0x0000ffff, 0x00ff00ff, 0x0f0f0f0f};
-    for (unsigned step = 0, distance = 4; step < 3; step++, distance /= 2) {
+    UNROLL
+    for (unsigned step = 0; step < 3; step++) {
+        const unsigned distance = 4 >> step;
+        UNROLL
         for (unsigned i = 0; i < 8; i++) {
             if (i & distance)
                 continue;
@@ -46,6 +65,24 @@ static void transpose_codes(four_words w[8])
             w[i + distance] ^= swap;
             w[i] ^= swap << 4 * distance;
         }
+    }
+}
+
+/* 8 words of AWQ's codes, for each of 8 inputs four -> a word of 8 inputs for each of 32 outputs.
+ */
+static void outputs_of_awq(const struct quant *q, four_words w[8], uint32_t out[32])
+{
+    transpose_codes(w);
+    UNROLL
+    for (size_t half = 0; half < 2; half++) {
+        four_words some[4];
+        UNROLL
+        for (size_t i = 0; i < 4; i++)
+            some[i] = w[quant_columns_place(q, 4 * half + i)];
+        turn(some);
+        UNROLL
+        for (size_t i = 0; i < 4; i++)
+            memcpy(out + 8 * i + 4 * half, &some[i], sizeof *some);
     }
 }
 
@@ -57,8 +94,10 @@ static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_
     for (size_t c = row / 8; c < last; c += 4) {
         const unsigned char *const from = q->codes + k * stride + 4 * c;
         const size_t n = at_most(last - c, 4);
-        four_words w[8] = {{0}};
+        four_words w[8];
+        UNROLL
         for (size_t j = 0; j < 8; j++) {
+            w[j] = (four_words){0};
             if (n == 4)
                 memcpy(&w[j], from + j * stride, sizeof *w);
             else
@@ -66,10 +105,15 @@ static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_
             if (k + 16 <= q->n_in)
                 __builtin_prefetch(from + (8 + j) * stride);
         }
-        transpose_codes(w);
+        uint32_t outputs[32];
+        outputs_of_awq(q, w, outputs);
+        if (n == 4 && step == 1 && 8 * c >= row && 8 * (c + n) <= end) {
+            memcpy(words + (8 * c - row), outputs, sizeof outputs);
+            continue;
+        }
         const size_t begin_r = 8 * c < row ? row : 8 * c;
         for (size_t r = begin_r; r < at_most(8 * (c + n), end); r++)
-            words[(r - row) * step] = w[quant_columns_place(q, r)][r / 8 - c];
+            words[(r - row) * step] = outputs[r - 8 * c];
     }
 }
 
@@ -123,16 +167,11 @@ bool quant_columns_fit(const struct quant *q)
 static void turn_words(const unsigned char *from, size_t stride, uint32_t *to, size_t to_stride)
 {
     four_words w[4];
+    UNROLL
     for (size_t i = 0; i < 4; i++)
         memcpy(&w[i], from + i * stride, sizeof *w);
-    const four_words low01 = __builtin_shufflevector(w[0], w[1], 0, 4, 1, 5);
-    const four_words low23 = __builtin_shufflevector(w[2], w[3], 0, 4, 1, 5);
-    const four_words high01 = __builtin_shufflevector(w[0], w[1], 2, 6, 3, 7);
-    const four_words high23 = __builtin_shufflevector(w[2], w[3], 2, 6, 3, 7);
-    w[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-    w[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-    w[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-    w[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    turn(w);
+    UNROLL
     for (size_t i = 0; i < 4; i++)
         memcpy(to + i * to_stride, &w[i], sizeof *w);
 }

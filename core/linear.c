@@ -1,5 +1,5 @@
-/* Splits the outputs of a matrix over the workers and hands each part to the kernel of its dtype.
- */
+/* Splits products over the workers, by outputs or by rows of x, and hands each part to the kernel
+ * of its dtype. */
 #include "core/linear.h"
 
 #include "core/kernels/kernels.h"
@@ -36,11 +36,11 @@ struct linear_part linear_share(const struct worker *w, size_t n_rows, int n_out
     return part;
 }
 
-bool linear_shares_parts(const struct worker *w, int n_out, int n_parts)
+bool linear_shares_parts(const struct worker *w, size_t n_rows, int n_out, int n_parts)
 {
     assert(n_out % n_parts == 0);
-    return w->n_workers == 1 ||
-           (n_parts % w->n_workers == 0 && n_out % (GRAIN * w->n_workers) == 0);
+    return w->n_workers == 1 || (!linear_shares_rows(w, n_rows) && n_parts % w->n_workers == 0 &&
+                                 n_out % (GRAIN * w->n_workers) == 0);
 }
 
 /* What all blocks of outputs of one product share. */

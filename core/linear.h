@@ -67,9 +67,9 @@ struct linear_part linear_share(const struct worker *w, size_t n_rows, int n_out
  * has some outputs of all, so that a weight is read once. */
 bool linear_shares_rows(const struct worker *w, size_t n_rows);
 
-/* Whether every worker's share of n_out outputs is the same number of whole parts, of which there
- * are n_parts, all equal. */
-bool linear_shares_parts(const struct worker *w, int n_out, int n_parts);
+/* Whether every worker's share is the same number of whole parts of the n_out outputs, of which
+ * there are n_parts, all equal, of all rows. */
+bool linear_shares_parts(const struct worker *w, size_t n_rows, int n_out, int n_parts);
 
 /* The same for x [n, n_in] in f32, all outputs computed by the caller alone. */
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,

@@ -1,8 +1,10 @@
 /*
  * How one matrix is stored quantised, and products with it where it lies. Each format is codes,
- * scales and perhaps zero points, w(r, k) = (code(r, k) - zero) * scale, in an order of its own.
- * Codes become f32 tile by tile on the stack; no copy of the matrix is made. The product is that
- * of f32, rounded once: originals that compute in f16 or bf16 round it once more.
+ * scales and perhaps zero points, w(r, k) = (code(r, k) - zero) * scale, in an order of its own. No
+ * copy of the matrix is made. In f32, codes are decoded tile by tile on the stack, and the product
+ * is rounded once: originals that compute in f16 or bf16 round it once more. In whole numbers,
+ * codes meet activations in int8 as they lie, or, where formats have them in columns, block by
+ * block.
  *
  * Owns nothing: all are views into the checkpoint, aligned to nothing. quant_init alone reads what
  * a file may have wrong; behind it nothing fails.

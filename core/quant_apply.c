@@ -30,18 +30,6 @@ enum {
     MAX_GROUPS = QUANT_LAYOUT_MAX_GROUPS,
 };
 
-static size_t at_most(size_t n, size_t limit)
-{
-    return n < limit ? n : limit;
-}
-
-static uint32_t load_u32(const unsigned char *p)
-{
-    uint32_t word;
-    memcpy(&word, p, sizeof word);
-    return word;
-}
-
 /* ---- scales and zero points ---- */
 
 /* Of one row: group g's is element first + g * step. */
@@ -117,7 +105,8 @@ static const float *read_zeros(const struct quant *q, size_t row, size_t g, size
     if (q->zeros_packed)
         for (size_t i = 0; i < n; i++)
             out[i] =
-                (float)((load_u32(from + 4 * i * line.step) + q->zeros_add) >> line.shift & mask);
+                (float)((quant_layout_word(from + 4 * i * line.step) + q->zeros_add) >> line.shift &
+                        mask);
     else
         for (size_t i = 0; i < n; i++)
             out[i] = (float)((int8_t)from[i] + offset);
@@ -137,7 +126,7 @@ static void decode_by_column(const struct kernels *kernels, const struct quant *
     const float *const z = read_zeros(q, row, 0, q->n_groups, zeros);
     kernels->decode[q->layout->code](out, codes, n, PIECE_K, &one, NULL);
     for (size_t i = 0; i < n; i++) {
-        const uint32_t g = load_u32(q->g_idx + 4 * (k + i));
+        const uint32_t g = quant_layout_word(q->g_idx + 4 * (k + i));
         out[i] = (out[i] - (z ? z[g] : 0)) * scales[g];
     }
 }
@@ -169,8 +158,8 @@ static void decode_piece(const struct kernels *kernels, const struct quant *q,
 
 /* ---- formats that do not store a row's codes together: its words are gathered ---- */
 
-/* The same of codes that are woven, [n_rows, PIECE_WORDS], or [n_rows, MOST_WORDS] of 8 bits; rows
- * behind the last whole strip lie as ever. */
+/* The words of rows that are woven, from column k on: [n_rows, PIECE_WORDS], or [n_rows,
+ * MOST_WORDS] of 8 bits; rows behind the last whole strip lie as ever. */
 static void words_of_woven(const struct quant *q, size_t row, size_t n_rows, size_t k, size_t n,
                            uint32_t *words)
 {
@@ -181,7 +170,7 @@ static void words_of_woven(const struct quant *q, size_t row, size_t n_rows, siz
         const unsigned char *const from =
             q->codes + (r - in_strip) * q->row_bytes + 4 * in_strip + first * step;
         for (size_t i = 0; i < n_words; i++)
-            words[i] = load_u32(from + i * step);
+            words[i] = quant_layout_word(from + i * step);
     }
 }
 
@@ -237,7 +226,7 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
     const bool last = win->k + win->n_k == q->n_in;
     for (size_t r = 0; r < win->n_rows; r += TILE_R) {
         struct linear_args args = *a;
-        args.n_w = at_most(win->n_rows - r, TILE_R);
+        args.n_w = quant_layout_least(win->n_rows - r, TILE_R);
         window_decode(win, kernels, q, r, args.n_w, tile);
         args.y += r;
         args.x = (const float *)a->x + win->k;
@@ -262,8 +251,9 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
         args.y += r;
         args.bias = a->bias ? a->bias + r : NULL;
         for (size_t k = 0; k < q->n_in; k += PIECE_K) {
-            struct window win = {
-                row + r, at_most(a->n_w - r, strip_r), k, at_most(q->n_in - k, PIECE_K), NULL, 0};
+            struct window win = {row + r, quant_layout_least(a->n_w - r, strip_r),
+                                 k,       quant_layout_least(q->n_in - k, PIECE_K),
+                                 NULL,    0};
             window_open(&win, q, words);
             apply_window(kernels, q, &win, &args);
         }
@@ -279,8 +269,8 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
     for (size_t c = 0; c < a->n_w; c += PIECE_K) {
         for (size_t k = 0; k < a->n_k; k += TILE_R) {
             struct linear_args args = *a;
-            args.n_w = at_most(a->n_w - c, PIECE_K);
-            args.n_k = at_most(a->n_k - k, TILE_R);
+            args.n_w = quant_layout_least(a->n_w - c, PIECE_K);
+            args.n_k = quant_layout_least(a->n_k - k, TILE_R);
             struct window win = {row + k, args.n_k, column + c, args.n_w, NULL, 0};
             window_open(&win, q, words);
             window_decode(&win, kernels, q, 0, args.n_k, tile);
@@ -348,7 +338,7 @@ static void apply_woven_part(const struct kernels *kernels, const struct quant *
         memcpy(bias + first, a->bias, n_bytes);
     for (size_t i = 0; i < a->n_x; i += ROWS_X, args.x += ROWS_X * a->x_stride) {
         float *const to = a->y + i * a->y_stride;
-        args.n_x = at_most(a->n_x - i, ROWS_X);
+        args.n_x = quant_layout_least(a->n_x - i, ROWS_X);
         for (size_t j = 0; a->add && j < args.n_x; j++)
             memcpy(y[j] + first, to + j * a->y_stride, n_bytes);
         kernels->linear_woven[quant_is_split(q) ? DOT_U4 : DOT_I8](&args);
@@ -368,13 +358,13 @@ void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t
     struct linear_i8_args args = *a;
     assert(q->n_woven == 0 || kernels->linear_woven[type]);
     for (size_t r = row, end = row + a->n_w; r < end; r += args.n_w) {
-        const size_t n_woven = r < q->n_woven ? at_most(end, q->n_woven) - r : 0;
+        const size_t n_woven = r < q->n_woven ? quant_layout_least(end, q->n_woven) - r : 0;
         const size_t in_strip = r % KERNELS_WOVEN;
         args.y = a->y + (r - row);
         args.bias = a->bias ? a->bias + (r - row) : NULL;
         args.n_w = n_woven ? n_woven / KERNELS_WOVEN * KERNELS_WOVEN : end - r;
         if (n_woven && (in_strip || n_woven < KERNELS_WOVEN)) {
-            args.n_w = at_most(n_woven, KERNELS_WOVEN - in_strip);
+            args.n_w = quant_layout_least(n_woven, KERNELS_WOVEN - in_strip);
             apply_woven_part(kernels, q, r, &args);
             continue;
         }
@@ -388,7 +378,7 @@ void quant_row(const struct kernels *kernels, const struct quant *q, size_t row,
     assert(row < q->n_out);
     uint32_t words[MOST_WORDS];
     for (size_t k = 0; k < q->n_in; k += PIECE_K) {
-        struct window win = {row, 1, k, at_most(q->n_in - k, PIECE_K), NULL, 0};
+        struct window win = {row, 1, k, quant_layout_least(q->n_in - k, PIECE_K), NULL, 0};
         window_open(&win, q, words);
         decode_piece(kernels, q, win.codes, row, k, win.n_k, out + k);
     }

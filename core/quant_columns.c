@@ -9,19 +9,8 @@
 #include "core/kernels/kernels.h"
 #include "core/quant_layout.h"
 
+#include <assert.h>
 #include <string.h>
-
-static size_t at_most(size_t n, size_t limit)
-{
-    return n < limit ? n : limit;
-}
-
-static uint32_t load_u32(const unsigned char *p)
-{
-    uint32_t word;
-    memcpy(&word, p, sizeof word);
-    return word;
-}
 
 /* ---- codes ---- */
 
@@ -37,17 +26,24 @@ unsigned quant_columns_place(const struct quant *q, size_t row)
 /* Four words that take the same steps; every compiler that is supported knows such vectors. */
 typedef uint32_t four_words __attribute__((vector_size(16)));
 
+/* Of the words of a, which are 0 to 3, and b, 4 to 7. */
+#ifdef __clang__
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (four_words){__VA_ARGS__})
+#endif
+
 /* 4 x 4 words as a matrix: rows become columns. */
 static void turn(four_words w[4])
 {
-    const four_words low01 = __builtin_shufflevector(w[0], w[1], 0, 4, 1, 5);
-    const four_words low23 = __builtin_shufflevector(w[2], w[3], 0, 4, 1, 5);
-    const four_words high01 = __builtin_shufflevector(w[0], w[1], 2, 6, 3, 7);
-    const four_words high23 = __builtin_shufflevector(w[2], w[3], 2, 6, 3, 7);
-    w[0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-    w[1] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-    w[2] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-    w[3] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    const four_words low01 = SHUFFLE(w[0], w[1], 0, 4, 1, 5);
+    const four_words low23 = SHUFFLE(w[2], w[3], 0, 4, 1, 5);
+    const four_words high01 = SHUFFLE(w[0], w[1], 2, 6, 3, 7);
+    const four_words high23 = SHUFFLE(w[2], w[3], 2, 6, 3, 7);
+    w[0] = SHUFFLE(low01, low23, 0, 1, 4, 5);
+    w[1] = SHUFFLE(low01, low23, 2, 3, 6, 7);
+    w[2] = SHUFFLE(high01, high23, 0, 1, 4, 5);
+    w[3] = SHUFFLE(high01, high23, 2, 3, 6, 7);
 }
 
 /* 8 words of 8 codes as a matrix: rows become columns (Hacker's Delight, section 7-3). */
@@ -93,7 +89,7 @@ static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_
     const size_t stride = q->n_out / 2, end = row + n_rows, last = (end + 7) / 8;
     for (size_t c = row / 8; c < last; c += 4) {
         const unsigned char *const from = q->codes + k * stride + 4 * c;
-        const size_t n = at_most(last - c, 4);
+        const size_t n = quant_layout_least(last - c, 4);
         four_words w[8];
         UNROLL
         for (size_t j = 0; j < 8; j++) {
@@ -112,7 +108,7 @@ static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_
             continue;
         }
         const size_t begin_r = 8 * c < row ? row : 8 * c;
-        for (size_t r = begin_r; r < at_most(8 * (c + n), end); r++)
+        for (size_t r = begin_r; r < quant_layout_least(8 * (c + n), end); r++)
             words[(r - row) * step] = outputs[r - 8 * c];
     }
 }
@@ -122,7 +118,7 @@ static void words_of_gptq(const struct quant *q, size_t row, size_t n_rows, size
 {
     const unsigned char *const from = q->codes + 4 * (k / 8 * q->n_out + row);
     for (size_t r = 0; r < n_rows; r++)
-        words[r * step] = load_u32(from + 4 * r);
+        words[r * step] = quant_layout_word(from + 4 * r);
 }
 
 void quant_columns_words(const struct quant *q, size_t row, size_t n_rows, size_t k,
@@ -155,7 +151,8 @@ static size_t block_rows(const struct quant *q)
 {
     const size_t by_codes = BLOCK_WORDS / (q->n_in / 8 + BLOCK_GAP);
     const size_t by_groups = BLOCK_GROUPS / q->n_groups;
-    return at_most(by_codes, at_most(by_groups, BLOCK_ROWS)) / BLOCK_GRAIN * BLOCK_GRAIN;
+    return quant_layout_least(by_codes, quant_layout_least(by_groups, BLOCK_ROWS)) / BLOCK_GRAIN *
+           BLOCK_GRAIN;
 }
 
 bool quant_columns_fit(const struct quant *q)
@@ -195,7 +192,7 @@ static void rows_of_gptq(const struct quant *q, size_t row, size_t n, uint32_t *
     }
     for (size_t r = whole; r < n; r++)
         for (size_t k = 0; k < n_words; k++)
-            codes[r * stride + k] = load_u32(q->codes + k * from_stride + 4 * (row + r));
+            codes[r * stride + k] = quant_layout_word(q->codes + k * from_stride + 4 * (row + r));
 }
 
 static void rows_of_awq(const struct quant *q, size_t row, size_t n, uint32_t *codes, size_t stride)
@@ -225,7 +222,7 @@ static bool rows_of_zeros(const struct quant *q, size_t word, size_t n, uint32_t
     for (size_t g = 0; g < q->n_groups; g++) {
         for (size_t i = 0; i < n; i++) {
             const unsigned char *const from = q->zeros + 4 * (g * q->n_out / 8 + word + i);
-            const uint32_t stored = load_u32(from) + q->zeros_add;
+            const uint32_t stored = quant_layout_word(from) + q->zeros_add;
             uint32_t *const to = &zeros[i * q->n_groups + g];
             *to = q->type == QUANT_AWQ ? 0 : stored;
             for (size_t r = 0; q->type == QUANT_AWQ && r < 8; r++)
@@ -258,7 +255,7 @@ static void strips_of_awq(const struct quant *q, size_t row, size_t n, uint32_t 
     for (size_t k = 0; k < n_words; k++)
         for (size_t r = 0; r < n; r += AT_ONCE) {
             uint32_t words[AT_ONCE];
-            const size_t n_now = at_most(n - r, AT_ONCE);
+            const size_t n_now = quant_layout_least(n - r, AT_ONCE);
             words_of_awq(q, row + r, n_now, 8 * k, words, 1);
             for (size_t i = 0; i < n_now; i += KERNELS_WOVEN)
                 memcpy(codes + (r + i) * n_words + k * KERNELS_WOVEN, words + i, 4 * KERNELS_WOVEN);
@@ -298,6 +295,7 @@ void quant_columns_apply_i8(const struct kernels *kernels, const struct quant *q
 {
     struct block block;
     struct linear_i8_args args = *a;
+    assert(row + a->n_w <= q->n_out && a->n_k == q->n_in);
     const size_t n_rows = block_rows(q);
     const bool weaves = kernels->linear_woven[DOT_U4] && dtype_size(q->scale_dtype) == 2;
     args.w = (const unsigned char *)block.codes;
@@ -306,7 +304,7 @@ void quant_columns_apply_i8(const struct kernels *kernels, const struct quant *q
     args.scale_stride = q->n_groups;
     args.scale_type = (int)q->scale_dtype;
     for (size_t r = row, end = row + a->n_w; r < end; r += args.n_w) {
-        const size_t n = at_most(end - r, n_rows);
+        const size_t n = quant_layout_least(end - r, n_rows);
         const bool woven = weaves && r % 8 == 0 && n >= KERNELS_WOVEN;
         args.n_w = woven ? n / KERNELS_WOVEN * KERNELS_WOVEN : n;
         args.y = a->y + (r - row);

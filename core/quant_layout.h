@@ -1,9 +1,11 @@
 /*
  * What the formats of quant.h have in common, as a table: between quant.c, which checks, and
- * quant_apply.c, which computes.
+ * quant_apply.c and quant_columns.c, which compute.
  */
 #ifndef CORE_QUANT_LAYOUT_H
 #define CORE_QUANT_LAYOUT_H
+
+#include <string.h>
 
 #include "core/quant.h"
 
@@ -18,5 +20,18 @@ struct quant_layout {
     enum dtype dtype; /* of the tensor of codes */
     bool in_columns;  /* an input's codes for all outputs lie side by side, else an output's */
 };
+
+static inline size_t quant_layout_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A word of a tensor, which is aligned to nothing. */
+static inline uint32_t quant_layout_word(const unsigned char *p)
+{
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
 
 #endif

@@ -86,16 +86,18 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
 typedef void head_step(const struct worker *w, const struct pass *p, int layer, size_t i,
                        size_t head);
 
-/* A step for every head of this worker's rows, or for its heads of all rows. */
+/* A step for every head of every row: of this worker's heads, of its rows, or for its share of all.
+ */
 static void each_head(const struct worker *w, const struct pass *p, int layer, int n_heads,
-                      bool by_rows, head_step *step)
+                      bool own_heads, head_step *step)
 {
     const size_t n = (size_t)p->n, n_each = (size_t)n_heads;
+    const size_t grain = linear_shares_rows(w, n) ? n_each : 1, n_turns = own_heads ? n : 1;
     size_t begin, end;
-    worker_share(w, by_rows ? n : n_each, 1, &begin, &end);
-    for (size_t i = by_rows ? begin : 0; i < (by_rows ? end : n); i++)
-        for (size_t head = by_rows ? 0 : begin; head < (by_rows ? n_each : end); head++)
-            step(w, p, layer, i, head);
+    worker_share(w, own_heads ? n_each : n * n_each, grain, &begin, &end);
+    for (size_t turn = 0; turn < n_turns; turn++)
+        for (size_t unit = turn * n_each + begin; unit < turn * n_each + end; unit++)
+            step(w, p, layer, unit / n_each, unit % n_each);
 }
 
 /* Whether each worker projects all rows to whole heads, and to the queries of its keys: then it
@@ -104,10 +106,11 @@ static bool has_own_heads(const struct worker *w, const struct pass *p, int laye
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const int n_kv_heads = p->spec->num_key_value_heads;
-    return p->spec->qk_norm != QK_NORM_FULL && !linear_shares_rows(w, (size_t)p->n) &&
-           linear_shares_parts(w, weights->query.n_out, n_kv_heads) &&
-           linear_shares_parts(w, weights->key.n_out, n_kv_heads) &&
-           linear_shares_parts(w, weights->value.n_out, n_kv_heads);
+    const size_t n = (size_t)p->n;
+    return p->spec->qk_norm != QK_NORM_FULL &&
+           linear_shares_parts(w, n, weights->query.n_out, n_kv_heads) &&
+           linear_shares_parts(w, n, weights->key.n_out, n_kv_heads) &&
+           linear_shares_parts(w, n, weights->value.n_out, n_kv_heads);
 }
 
 /* in -> queries in p->query, keys and values in the cache. Workers that have heads, or rows, of
@@ -118,7 +121,6 @@ static void make_heads(struct worker *w, const struct pass *p, int layer, const 
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n;
     const bool own_rows = linear_shares_rows(w, n);
-    const bool by_rows = !own_heads && n >= (size_t)w->n_workers;
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
     project(w, &weights->query, p, &rows, p->query);
     project(w, &weights->key, p, &rows, p->key);
@@ -131,8 +133,8 @@ static void make_heads(struct worker *w, const struct pass *p, int layer, const 
         if (!own_rows)
             worker_sync(w);
     }
-    each_head(w, p, layer, p->spec->num_attention_heads, by_rows, prepare_query);
-    each_head(w, p, layer, p->spec->num_key_value_heads, by_rows, remember);
+    each_head(w, p, layer, p->spec->num_attention_heads, own_heads, prepare_query);
+    each_head(w, p, layer, p->spec->num_key_value_heads, own_heads, remember);
     if (!own_heads)
         worker_sync(w);
 }

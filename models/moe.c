@@ -174,7 +174,7 @@ static void clamped_swiglu(float limit, const float *gate_up, float *up, size_t 
     }
 }
 
-/* up = activation, for this worker's outputs of rows [first, last). */
+/* up = activation, for this worker's part of rows [first, last). */
 static void expand_interleaved(struct worker *w, const struct pass *p, const struct expert *expert,
                                const struct operand *in, size_t first, size_t last)
 {

@@ -234,12 +234,13 @@ static bool has_experts(const struct opened *o)
 }
 
 /* Activations that are rounded, to bf16 or int8, change the logits by what rounding explains: these
- * are tiny models of random weights, in which few errors cancel. Most change by 0.02 to 0.06; 0.12
- * is GPTQ with one group to a row, whose products test_quant holds to the same sums as others'. */
+ * are tiny models of random weights, in which few errors cancel. One, with a single group to a row,
+ * changes by 0.12; test_quant holds its kind of products to the same sums as others'. */
 static void check_rounding(struct opened *o, const struct golden_ids *ids, const char *level)
 {
     struct compute *const c = open_compute(2, level);
     const size_t n = (size_t)ids->n * n_vocab(o);
+    const double limit = strstr(checkpoint_dir(o->checkpoint), "gptq-v2") ? 0.13 : 0.1;
     double error = 0, size = 0;
     o->precision = PRECISION_F32;
     float *const exact = score(o, c, ids, ids->n);
@@ -249,7 +250,7 @@ static void check_rounding(struct opened *o, const struct golden_ids *ids, const
         error += pow((double)rounded[i] - (double)exact[i], 2);
         size += pow((double)exact[i], 2);
     }
-    if (!(sqrt(error) <= 0.13 * sqrt(size)))
+    if (!(sqrt(error) <= limit * sqrt(size)))
         fail_msg("%s: rounding changes logits by %g of their size", level, sqrt(error / size));
     free(exact);
     free(rounded);

@@ -50,12 +50,12 @@ static struct session *open_session(const struct fixture *f, struct compute *c,
     return s;
 }
 
-/* The text alone, in one piece. */
-static void score_alone(const struct fixture *f, struct text *t, int n_threads, enum session_kv kv,
+/* The text alone, in one piece, by one thread. */
+static void score_alone(const struct fixture *f, struct text *t, enum session_kv kv,
                         enum precision precision)
 {
     struct err e;
-    struct compute *const c = compute_open(n_threads, NULL, &e);
+    struct compute *const c = compute_open(1, NULL, &e);
     const struct session_params params = {.n_context = f->n_context,
                                           .n_batch = t->n,
                                           .n_rows = t->n,
@@ -236,7 +236,7 @@ static void test_batch(void **state)
     static const enum session_kv kvs[] = {SESSION_KV_F32, SESSION_KV_F16, SESSION_KV_Q8};
     for (size_t i = 0; i < ARRAY_LEN(kvs); i++) {
         for (int t = 0; t < N_TEXTS; t++)
-            score_alone(&f, &f.texts[t], 1, kvs[i], PRECISION_AUTO);
+            score_alone(&f, &f.texts[t], kvs[i], PRECISION_AUTO);
         check_batch(&f, 1 + (int)i, kvs[i]);
     }
     close_fixture(&f);
@@ -244,18 +244,38 @@ static void test_batch(void **state)
 
 /* ---- threads ---- */
 
-/* Two have rows of their own where the text is long enough, three have outputs. */
+/* Text 0 in each of N_SEQUENCES, all in one pass: so many rows that each worker has its own, and
+ * those of most experts, too. */
+static void check_pass(const struct fixture *f, int n_threads)
+{
+    struct err e;
+    const struct text *const t = &f->texts[0];
+    const size_t n_floats = (size_t)t->n * f->n_vocab;
+    struct session_row rows[N_SEQUENCES * MOST];
+    struct compute *const c = compute_open(n_threads, NULL, &e);
+    const int n = N_SEQUENCES * t->n;
+    const struct session_params params = {
+        .n_context = f->n_context, .n_batch = n, .n_rows = n, .n_sequences = N_SEQUENCES};
+    struct session *const s = open_session(f, c, &params);
+    for (int i = 0; i < n; i++)
+        rows[i] =
+            (struct session_row){.id = t->id[i % t->n], .sequence = i / t->n, .wants_logits = true};
+    const float *const logits = session_run(s, rows, n, &e);
+    if (!logits)
+        fail_msg("%s", e.text);
+    for (size_t q = 0; q < N_SEQUENCES; q++)
+        if (memcmp(logits + q * n_floats, t->logits, n_floats * sizeof *logits) != 0)
+            fail_msg("%d ids: other logits with %d threads", t->n, n_threads);
+    session_free(s);
+    compute_close(c);
+}
+
 static void test_threads(void **state)
 {
     struct fixture f = open_fixture(*state);
-    struct text *const t = &f.texts[0], shared = *t;
-    score_alone(&f, t, 1, SESSION_KV_AUTO, PRECISION_AUTO);
-    for (int n_threads = 2; n_threads <= 3; n_threads++) {
-        score_alone(&f, &shared, n_threads, SESSION_KV_AUTO, PRECISION_AUTO);
-        if (memcmp(shared.logits, t->logits, (size_t)t->n * f.n_vocab * sizeof *t->logits) != 0)
-            fail_msg("%d ids: other logits with %d threads", t->n, n_threads);
-    }
-    free(shared.logits);
+    score_alone(&f, &f.texts[0], SESSION_KV_AUTO, PRECISION_AUTO);
+    for (int n_threads = 2; n_threads <= 4; n_threads++)
+        check_pass(&f, n_threads);
     close_fixture(&f);
 }
 
@@ -338,10 +358,10 @@ static void test_rounding(void **state)
 {
     struct fixture f = open_fixture(*state);
     struct text rounded = f.texts[0];
-    score_alone(&f, &f.texts[0], 1, SESSION_KV_F32, PRECISION_F32);
-    score_alone(&f, &rounded, 1, SESSION_KV_F16, PRECISION_F32);
+    score_alone(&f, &f.texts[0], SESSION_KV_F32, PRECISION_F32);
+    score_alone(&f, &rounded, SESSION_KV_F16, PRECISION_F32);
     const double f16 = difference(&f, &f.texts[0], &rounded);
-    score_alone(&f, &rounded, 1, SESSION_KV_Q8, PRECISION_F32);
+    score_alone(&f, &rounded, SESSION_KV_Q8, PRECISION_F32);
     const double q8 = difference(&f, &f.texts[0], &rounded);
     if (getenv("TGEN_SHOW"))
         print_message("# %s: f16 %.1e, q8 %.1e\n", (const char *)*state, f16, q8);
@@ -366,23 +386,31 @@ static void add_test(const char *name, const char *dir, void (*function)(void **
     tests[n_tests++].initial_state = strdup(dir);
 }
 
-int main(void)
+static void add_dirs(const char *parent, bool threads_only)
 {
     struct dirent **entries;
-    const int n = scandir("tests/golden", &entries, NULL, alphasort);
+    const int n = scandir(parent, &entries, NULL, alphasort);
     for (int i = 0; i < n; i++) {
-        char *const dir = file_join("tests/golden", entries[i]->d_name);
+        char *const dir = file_join(parent, entries[i]->d_name);
         char *const config = file_join(dir, "config.json");
         if (file_exists(config)) {
-            add_test("batch", dir, test_batch);
             add_test("threads", dir, test_threads);
-            add_test("rounding", dir, test_rounding);
+            if (!threads_only) {
+                add_test("batch", dir, test_batch);
+                add_test("rounding", dir, test_rounding);
+            }
         }
         free(config);
         free(dir);
         free(entries[i]);
     }
     free(entries);
+}
+
+int main(void)
+{
+    add_dirs("tests/golden", false);
+    add_dirs("tests/golden/quantised", true);
     add_test("pool", "tests/golden/llama-bias", test_pool);
     const int n_failed = _cmocka_run_group_tests("sequences", tests, n_tests, NULL, NULL);
     for (size_t i = 0; i < n_tests; i++) {

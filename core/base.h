@@ -40,6 +40,11 @@ static inline size_t round_up(size_t n, size_t multiple)
     return (n + multiple - 1) & ~(multiple - 1);
 }
 
+static inline size_t min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static inline int min_int(int a, int b)
 {
     return a < b ? a : b;

@@ -243,10 +243,10 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
         apply_shared(w, l, x, y, y_stride, store);
         return;
     }
-    struct product p = product_of(w, l, x, y + own.first * y_stride, y_stride, store);
-    const struct operand rows = operand_part(x, own.first, own.n);
-    p.x = &rows;
-    apply_sums(&p, own.begin, own.end);
+    linear_prepare(w, l, x);
+    struct operand rows = operand_part(x, own.first, own.n);
+    linear_apply_part(w, l, &rows, own.begin, own.end, y + own.first * y_stride + own.begin,
+                      y_stride, store);
 }
 
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,

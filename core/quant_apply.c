@@ -226,7 +226,7 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
     const bool last = win->k + win->n_k == q->n_in;
     for (size_t r = 0; r < win->n_rows; r += TILE_R) {
         struct linear_args args = *a;
-        args.n_w = quant_layout_least(win->n_rows - r, TILE_R);
+        args.n_w = min_size(win->n_rows - r, TILE_R);
         window_decode(win, kernels, q, r, args.n_w, tile);
         args.y += r;
         args.x = (const float *)a->x + win->k;
@@ -251,9 +251,8 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
         args.y += r;
         args.bias = a->bias ? a->bias + r : NULL;
         for (size_t k = 0; k < q->n_in; k += PIECE_K) {
-            struct window win = {row + r, quant_layout_least(a->n_w - r, strip_r),
-                                 k,       quant_layout_least(q->n_in - k, PIECE_K),
-                                 NULL,    0};
+            struct window win = {
+                row + r, min_size(a->n_w - r, strip_r), k, min_size(q->n_in - k, PIECE_K), NULL, 0};
             window_open(&win, q, words);
             apply_window(kernels, q, &win, &args);
         }
@@ -269,8 +268,8 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
     for (size_t c = 0; c < a->n_w; c += PIECE_K) {
         for (size_t k = 0; k < a->n_k; k += TILE_R) {
             struct linear_args args = *a;
-            args.n_w = quant_layout_least(a->n_w - c, PIECE_K);
-            args.n_k = quant_layout_least(a->n_k - k, TILE_R);
+            args.n_w = min_size(a->n_w - c, PIECE_K);
+            args.n_k = min_size(a->n_k - k, TILE_R);
             struct window win = {row + k, args.n_k, column + c, args.n_w, NULL, 0};
             window_open(&win, q, words);
             window_decode(&win, kernels, q, 0, args.n_k, tile);
@@ -290,9 +289,9 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
 size_t quant_i8_group(const struct quant *q)
 {
     const bool in_columns = q->layout->in_columns;
-    const bool packed = q->type == QUANT_PACKED4 || q->type == QUANT_PACKED8 || in_columns;
+    const bool packed = q->type == QUANT_PACKED4 || in_columns;
     const size_t block = KERNELS_I8_BLOCK;
-    if (q->type != QUANT_INT8 && q->type != QUANT_PACKED4 && !in_columns)
+    if (q->type != QUANT_INT8 && !packed)
         return 0;
     if (in_columns && !quant_columns_fit(q))
         return 0;
@@ -338,7 +337,7 @@ static void apply_woven_part(const struct kernels *kernels, const struct quant *
         memcpy(bias + first, a->bias, n_bytes);
     for (size_t i = 0; i < a->n_x; i += ROWS_X, args.x += ROWS_X * a->x_stride) {
         float *const to = a->y + i * a->y_stride;
-        args.n_x = quant_layout_least(a->n_x - i, ROWS_X);
+        args.n_x = min_size(a->n_x - i, ROWS_X);
         for (size_t j = 0; a->add && j < args.n_x; j++)
             memcpy(y[j] + first, to + j * a->y_stride, n_bytes);
         kernels->linear_woven[quant_is_split(q) ? DOT_U4 : DOT_I8](&args);
@@ -358,13 +357,13 @@ void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t
     struct linear_i8_args args = *a;
     assert(q->n_woven == 0 || kernels->linear_woven[type]);
     for (size_t r = row, end = row + a->n_w; r < end; r += args.n_w) {
-        const size_t n_woven = r < q->n_woven ? quant_layout_least(end, q->n_woven) - r : 0;
+        const size_t n_woven = r < q->n_woven ? min_size(end, q->n_woven) - r : 0;
         const size_t in_strip = r % KERNELS_WOVEN;
         args.y = a->y + (r - row);
         args.bias = a->bias ? a->bias + (r - row) : NULL;
         args.n_w = n_woven ? n_woven / KERNELS_WOVEN * KERNELS_WOVEN : end - r;
         if (n_woven && (in_strip || n_woven < KERNELS_WOVEN)) {
-            args.n_w = quant_layout_least(n_woven, KERNELS_WOVEN - in_strip);
+            args.n_w = min_size(n_woven, KERNELS_WOVEN - in_strip);
             apply_woven_part(kernels, q, r, &args);
             continue;
         }
@@ -378,7 +377,7 @@ void quant_row(const struct kernels *kernels, const struct quant *q, size_t row,
     assert(row < q->n_out);
     uint32_t words[MOST_WORDS];
     for (size_t k = 0; k < q->n_in; k += PIECE_K) {
-        struct window win = {row, 1, k, quant_layout_least(q->n_in - k, PIECE_K), NULL, 0};
+        struct window win = {row, 1, k, min_size(q->n_in - k, PIECE_K), NULL, 0};
         window_open(&win, q, words);
         decode_piece(kernels, q, win.codes, row, k, win.n_k, out + k);
     }

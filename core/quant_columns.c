@@ -89,7 +89,7 @@ static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_
     const size_t stride = q->n_out / 2, end = row + n_rows, last = (end + 7) / 8;
     for (size_t c = row / 8; c < last; c += 4) {
         const unsigned char *const from = q->codes + k * stride + 4 * c;
-        const size_t n = quant_layout_least(last - c, 4);
+        const size_t n = min_size(last - c, 4);
         four_words w[8];
         UNROLL
         for (size_t j = 0; j < 8; j++) {
@@ -108,7 +108,7 @@ static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_
             continue;
         }
         const size_t begin_r = 8 * c < row ? row : 8 * c;
-        for (size_t r = begin_r; r < quant_layout_least(8 * (c + n), end); r++)
+        for (size_t r = begin_r; r < min_size(8 * (c + n), end); r++)
             words[(r - row) * step] = outputs[r - 8 * c];
     }
 }
@@ -151,8 +151,7 @@ static size_t block_rows(const struct quant *q)
 {
     const size_t by_codes = BLOCK_WORDS / (q->n_in / 8 + BLOCK_GAP);
     const size_t by_groups = BLOCK_GROUPS / q->n_groups;
-    return quant_layout_least(by_codes, quant_layout_least(by_groups, BLOCK_ROWS)) / BLOCK_GRAIN *
-           BLOCK_GRAIN;
+    return min_size(by_codes, min_size(by_groups, BLOCK_ROWS)) / BLOCK_GRAIN * BLOCK_GRAIN;
 }
 
 bool quant_columns_fit(const struct quant *q)
@@ -255,7 +254,7 @@ static void strips_of_awq(const struct quant *q, size_t row, size_t n, uint32_t 
     for (size_t k = 0; k < n_words; k++)
         for (size_t r = 0; r < n; r += AT_ONCE) {
             uint32_t words[AT_ONCE];
-            const size_t n_now = quant_layout_least(n - r, AT_ONCE);
+            const size_t n_now = min_size(n - r, AT_ONCE);
             words_of_awq(q, row + r, n_now, 8 * k, words, 1);
             for (size_t i = 0; i < n_now; i += KERNELS_WOVEN)
                 memcpy(codes + (r + i) * n_words + k * KERNELS_WOVEN, words + i, 4 * KERNELS_WOVEN);
@@ -304,7 +303,7 @@ void quant_columns_apply_i8(const struct kernels *kernels, const struct quant *q
     args.scale_stride = q->n_groups;
     args.scale_type = (int)q->scale_dtype;
     for (size_t r = row, end = row + a->n_w; r < end; r += args.n_w) {
-        const size_t n = quant_layout_least(end - r, n_rows);
+        const size_t n = min_size(end - r, n_rows);
         const bool woven = weaves && r % 8 == 0 && n >= KERNELS_WOVEN;
         args.n_w = woven ? n / KERNELS_WOVEN * KERNELS_WOVEN : n;
         args.y = a->y + (r - row);

@@ -21,11 +21,6 @@ struct quant_layout {
     bool in_columns;  /* an input's codes for all outputs lie side by side, else an output's */
 };
 
-static inline size_t quant_layout_least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A word of a tensor, which is aligned to nothing. */
 static inline uint32_t quant_layout_word(const unsigned char *p)
 {

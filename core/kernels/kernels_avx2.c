@@ -10,7 +10,7 @@
 
 #include "core/kernels/rungs.h"
 
-enum { V_LANES = 8, ROWS_X = 3, COLS_X = 4, COLS_V = 3 };
+enum { V_LANES = 8, ROWS_X = 3, COLS_X = 4, COLS_V = 3, STRIP_K = 8 };
 
 typedef __m256 vf;
 typedef int32_t vi __attribute__((vector_size(32)));

@@ -371,11 +371,11 @@ INLINE void bf_finish_columns(const struct linear_args *a, size_t i, size_t c, c
 
 /* sums[i * stride + c] += n_k rows, from k on, of n columns from c0 on. */
 INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, size_t c0, size_t n,
-                     size_t k, size_t n_k, struct ahead *ahead)
+                     size_t k, size_t n_k, struct strips *ahead)
 {
     for (size_t c = 0; c < n; c += BF_LANES) {
         vi low[STRIP_K / 2], high[STRIP_K / 2];
-        ahead_ask(ahead, n_k);
+        strips_turn(ahead, STRIP_K);
         UNROLL
         for (size_t j = 0; j < n_k; j += 2)
             bf_columns(&low[j / 2], &high[j / 2], a, k + j, c0 + c, n - c);
@@ -400,8 +400,7 @@ static void bf_cols_few(const struct linear_args *a)
     const size_t stride = BF_SUMS / (a->n_x ? a->n_x : 1) / BF_LANES * BF_LANES;
     for (size_t c = 0; c < a->n_w; c += stride) {
         const size_t n = at_most(a->n_w - c, stride);
-        struct ahead ahead = ahead_of_strips(bf_w(a, 0, c), 2 * a->w_stride, 2 * n, a->n_k,
-                                             a->n_x * n * sizeof *sums);
+        struct strips ahead = strips_of(bf_w(a, 0, c), 2 * a->w_stride, 2 * n, a->n_k, STRIP_K);
         size_t k = 0;
         memset(sums, 0, sizeof sums);
         for (; k + STRIP_K <= a->n_k; k += STRIP_K)

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { V_LANES = 16, ROWS_X = 6, COLS_X = 6, COLS_V = 4 };
+enum { V_LANES = 16, ROWS_X = 6, COLS_X = 6, COLS_V = 4, STRIP_K = 16 };
 
 typedef __m512 vf;
 typedef int32_t vi __attribute__((vector_size(64)));

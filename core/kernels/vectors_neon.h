@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { V_LANES = 4, ROWS_X = 5, COLS_X = 5, COLS_V = 4 };
+enum { V_LANES = 4, ROWS_X = 5, COLS_X = 5, COLS_V = 4, STRIP_K = 16 };
 
 typedef float32x4_t vf;
 typedef int32_t vi __attribute__((vector_size(16)));

@@ -143,10 +143,11 @@ INLINE size_t bf_tile_rows(size_t n)
 /* ---- rows ---- */
 
 /* q[i] = the sums within quarters of n values of n_x rows of x times 4 rows of weights, which are
- * also copied to `copy`, BF_K apart, where that is given. The same values of n_ahead rows that come
- * later are asked for. */
+ * also copied to `copy`, BF_K apart, where that is given. Values so far behind the same ones of
+ * n_ahead rows are asked for, into L1 where they come soon. */
 INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, size_t n, size_t n_x,
-                    const uint16_t *const *ahead, size_t n_ahead, uint16_t *copy)
+                    const uint16_t *const *ahead, size_t n_ahead, size_t distance, bool soon,
+                    uint16_t *copy)
 {
     vf acc[BF_X][4];
     vi xv[BF_X];
@@ -159,7 +160,10 @@ INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, s
     for (; k + BF_LANES <= n; k += BF_LANES) {
         UNROLL
         for (size_t i = 0; i < n_ahead; i++)
-            __builtin_prefetch(ahead[i] + k);
+            if (soon)
+                __builtin_prefetch(ahead[i] + (distance + k));
+            else
+                __builtin_prefetch(ahead[i] + (distance + k), 0, 2);
         UNROLL
         for (size_t i = 0; i < n_x; i++)
             xv[i] = bf_load(x[i] + k);
@@ -189,36 +193,56 @@ INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, s
         q[i] = bf_quarters(acc[i][0], acc[i][1], acc[i][2], acc[i][3]);
 }
 
-/* n_x rows of x from i on, which are constants wherever this is inlined, against 4 streams. */
-INLINE void bf_few_tile(const struct linear_args *a, const uint16_t *const *w, size_t row,
-                        size_t n_rows, size_t piece, size_t i, size_t n_x)
+/* What a tile asks for: n of its streams from `first` on, in the row that comes next, or soon. */
+struct bf_asks {
+    size_t first, n;
+    bool soon;
+};
+
+/* sums[j] += values [k, k + n) of row i + j of x times those of 4 streams; n_x of them and `asks`
+ * are constants wherever this is inlined. */
+INLINE void bf_few_tile(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
+                        size_t k, size_t n, size_t i, size_t n_x, struct bf_asks asks)
 {
-    const size_t n_ahead = stream_ahead(BF_AHEAD) / sizeof(uint16_t);
-    __m128 sums[BF_X];
+    const size_t soon = stream_ahead(BF_AHEAD) / sizeof(uint16_t);
+    const uint16_t *x[BF_X];
+    vf q[BF_X];
+    for (size_t j = 0; j < n_x; j++)
+        x[j] = bf_x(a, i + j) + k;
+    if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))
+        bf_tile(q, x, w, n, n_x, w + asks.first, asks.n, asks.soon ? soon : a->w_stride, asks.soon,
+                NULL);
+    else
+        bf_tile(q, x, w, n, n_x, NULL, 0, 0, false, NULL);
     UNROLL
     for (size_t j = 0; j < n_x; j++)
-        sums[j] = _mm_setzero_ps();
-    for (size_t k = 0; k < a->n_k; k += piece) {
-        const uint16_t *x[BF_X], *wk[BF_STREAMS], *ahead[BF_STREAMS];
-        const size_t n = at_most(a->n_k - k, piece);
-        vf q[BF_X];
-        for (size_t j = 0; j < n_x; j++)
-            x[j] = bf_x(a, i + j) + k;
-        for (size_t s = 0; s < BF_STREAMS; s++) {
-            wk[s] = w[s] + k;
-            ahead[s] = wk[s] + n_ahead;
-        }
-        if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))
-            bf_tile(q, x, wk, n, n_x, ahead, BF_STREAMS, NULL);
-        else
-            bf_tile(q, x, wk, n, n_x, NULL, 0, NULL);
-        UNROLL
-        for (size_t j = 0; j < n_x; j++)
-            sums[j] += bf_sum4(q[j]);
+        sums[i + j] += bf_sum4(q[j]);
+}
+
+/* From 5 rows of x on the next rows are asked for, and two tiles of 4 ask for half of them each:
+ * memory must not wait for the second. */
+INLINE void bf_few_tiles(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
+                         size_t k, size_t n)
+{
+    const struct bf_asks soon = {0, BF_STREAMS, true}, next = {0, BF_STREAMS, false};
+    const struct bf_asks half = {0, 2, false}, rest = {2, 2, false}, none = {0, 0, false};
+    if (a->n_x == 8) {
+        bf_few_tile(a, sums, w, k, n, 0, 4, half);
+        bf_few_tile(a, sums, w, k, n, 4, 4, rest);
+    } else if (a->n_x > 4) {
+        bf_few_tile(a, sums, w, k, n, 0, 4, next);
+        if (a->n_x > 5)
+            bf_few_tile(a, sums, w, k, n, 4, 2, none);
+        if (a->n_x % 2)
+            bf_few_tile(a, sums, w, k, n, a->n_x - 1, 1, none);
+    } else if (a->n_x == 4) {
+        bf_few_tile(a, sums, w, k, n, 0, 4, soon);
+    } else {
+        if (a->n_x > 1)
+            bf_few_tile(a, sums, w, k, n, 0, 2, soon);
+        if (a->n_x % 2)
+            bf_few_tile(a, sums, w, k, n, a->n_x - 1, 1, soon);
     }
-    for (size_t j = 0; j < n_x; j++)
-        for (size_t s = 0; s < BF_STREAMS && row + s * n_rows < a->n_w; s++)
-            bf_finish(a, i + j, row + s * n_rows, sums[j][s]);
 }
 
 /* Few rows of x: the weights are the cost, read in 4 streams as in rows_few of kernels.inc. */
@@ -226,16 +250,17 @@ static void bf_rows_few(const struct linear_args *a)
 {
     const size_t n_rows = (a->n_w + BF_STREAMS - 1) / BF_STREAMS, piece = bf_piece_k(a->n_k, BF_K);
     for (size_t row = 0; row < n_rows; row++) {
-        const uint16_t *w[BF_STREAMS];
-        size_t i = 0;
-        for (size_t s = 0; s < BF_STREAMS; s++)
-            w[s] = (const uint16_t *)a->w + at_most(row + s * n_rows, a->n_w - 1) * a->w_stride;
-        for (; i + 4 <= a->n_x; i += 4)
-            bf_few_tile(a, w, row, n_rows, piece, i, 4);
-        for (; i + 2 <= a->n_x; i += 2)
-            bf_few_tile(a, w, row, n_rows, piece, i, 2);
-        for (; i < a->n_x; i++)
-            bf_few_tile(a, w, row, n_rows, piece, i, 1);
+        __m128 sums[BF_FEW] = {{0}};
+        for (size_t k = 0; k < a->n_k; k += piece) {
+            const uint16_t *w[BF_STREAMS];
+            for (size_t s = 0; s < BF_STREAMS; s++)
+                w[s] = (const uint16_t *)a->w +
+                       at_most(row + s * n_rows, a->n_w - 1) * a->w_stride + k;
+            bf_few_tiles(a, sums, w, k, at_most(a->n_k - k, piece));
+        }
+        for (size_t i = 0; i < a->n_x; i++)
+            for (size_t s = 0; s < BF_STREAMS && row + s * n_rows < a->n_w; s++)
+                bf_finish(a, i, row + s * n_rows, sums[i][s]);
     }
 }
 
@@ -272,7 +297,7 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, uint16_t *block,
         if (last)
             bf_ask_y(a, i, p->r, 1, g);
         bf_block_rows(w, a, block, p, 4 * g, packs);
-        bf_tile(q[g], x, w, p->n, n_x, ahead + 2 * g % BF_X, 2,
+        bf_tile(q[g], x, w, p->n, n_x, ahead + 2 * g % BF_X, 2, 0, true,
                 packs ? block + 4 * g * BF_K : NULL);
     }
     UNROLL
@@ -331,12 +356,21 @@ static void bf_rows_many(const struct linear_args *a)
     }
 }
 
+static void bf_rows_empty(const struct linear_args *a)
+{
+    for (size_t i = 0; i < a->n_x; i++)
+        for (size_t r = 0; r < a->n_w; r++)
+            bf_finish(a, i, r, 0);
+}
+
 static void linear_rows_bf16(const struct linear_args *a)
 {
-    if (a->n_k == 0 || a->n_x <= BF_FEW)
+    if (a->n_x <= BF_FEW)
         bf_rows_few(a);
-    else
+    else if (a->n_k > 0)
         bf_rows_many(a);
+    else
+        bf_rows_empty(a);
 }
 
 /* ---- columns ---- */
@@ -369,18 +403,42 @@ INLINE void bf_finish_columns(const struct linear_args *a, size_t i, size_t c, c
     }
 }
 
-/* sums[i * stride + c] += n_k rows, from k on, of n columns from c0 on. */
-INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, size_t c0, size_t n,
-                     size_t k, size_t n_k, struct strips *ahead)
+/* How many columns from c on end with a line, or all of a vector where that is not so in every row.
+ * What crosses lines needs two, and rows a power of 2 apart drive the other out of L1. */
+INLINE size_t bf_to_line(const struct linear_args *a, size_t c)
 {
-    for (size_t c = 0; c < n; c += BF_LANES) {
+    const size_t over = (uintptr_t)bf_w(a, 0, c) % LINE / sizeof(uint16_t);
+    return a->w_stride % BF_LANES ? BF_LANES : BF_LANES - over;
+}
+
+/* What few rows of x meet at once: n columns from c on, of which a vector takes the `first` ones,
+ * and their sums [n_x, stride], in vectors. */
+struct bf_part {
+    size_t c, n, first, stride;
+    float *sums;
+};
+
+/* sums += values [k, k + n_k) of x times their rows. Meanwhile `ahead` is asked for or, where that
+ * is NULL, the two rows behind these are read, which lie at once behind them. */
+INLINE void bf_strip(const struct linear_args *a, const struct bf_part *p, size_t k, size_t n_k,
+                     struct strips *ahead)
+{
+    const volatile char *next = (const volatile char *)bf_w(a, k + 2, 0);
+    const volatile char *const end = (const volatile char *)bf_w(a, a->n_k, 0);
+    float *sums = p->sums;
+    for (size_t c = 0, n = p->first; c < p->n; c += n, n = BF_LANES) {
         vi low[STRIP_K / 2], high[STRIP_K / 2];
-        strips_turn(ahead, STRIP_K);
+        if (ahead)
+            strips_turn(ahead, STRIP_K);
+        else if (next + LINE < end) {
+            (void)next[0];
+            (void)next[LINE];
+        }
         UNROLL
         for (size_t j = 0; j < n_k; j += 2)
-            bf_columns(&low[j / 2], &high[j / 2], a, k + j, c0 + c, n - c);
+            bf_columns(&low[j / 2], &high[j / 2], a, k + j, p->c + c, at_most(p->n - c, n));
         for (size_t i = 0; i < a->n_x; i++) {
-            float *const at = sums + i * stride + c;
+            float *const at = sums + i * p->stride;
             vf first = v_load(at), second = v_load(at + V_LANES);
             UNROLL
             for (size_t j = 0; j < n_k; j += 2) {
@@ -391,25 +449,48 @@ INLINE void bf_strip(const struct linear_args *a, float *sums, size_t stride, si
             v_store(at, first);
             v_store(at + V_LANES, second);
         }
+        sums += BF_LANES;
+        next += 2 * LINE;
     }
+}
+
+static void bf_finish_part(const struct linear_args *a, const struct bf_part *p)
+{
+    for (size_t i = 0; i < a->n_x; i++) {
+        const float *sums = p->sums + i * p->stride;
+        for (size_t c = 0, n = p->first; c < p->n; c += n, n = BF_LANES, sums += BF_LANES)
+            bf_finish_columns(a, i, p->c + c, sums, at_most(p->n - c, n));
+    }
+}
+
+/* Whether a matrix is best read in order, two rows at a time: a single stream is what processors
+ * foresee best. Four rows and the sums stay in L1. */
+static bool bf_is_stream(const struct linear_args *a)
+{
+    enum { MOST = 1664 };
+    return a->n_x == 1 && a->n_w == a->w_stride && a->n_w <= MOST;
 }
 
 static void bf_cols_few(const struct linear_args *a)
 {
     float sums[BF_SUMS] __attribute__((aligned(64)));
     const size_t stride = BF_SUMS / (a->n_x ? a->n_x : 1) / BF_LANES * BF_LANES;
-    for (size_t c = 0; c < a->n_w; c += stride) {
-        const size_t n = at_most(a->n_w - c, stride);
-        struct strips ahead = strips_of(bf_w(a, 0, c), 2 * a->w_stride, 2 * n, a->n_k, STRIP_K);
+    for (size_t c = 0, n; c < a->n_w; c += n) {
+        const size_t first = bf_to_line(a, c), over = BF_LANES - first;
+        n = at_most(a->n_w - c, stride - over);
+        const struct bf_part p = {c, n, first, stride, sums};
+        struct strips ahead =
+            strips_of(bf_w(a, 0, c) - over, 2 * a->w_stride, 2 * (n + over), a->n_k, STRIP_K);
         size_t k = 0;
         memset(sums, 0, sizeof sums);
+        if (bf_is_stream(a))
+            for (; k < a->n_k; k += 2)
+                bf_strip(a, &p, k, 2, NULL);
         for (; k + STRIP_K <= a->n_k; k += STRIP_K)
-            bf_strip(a, sums, stride, c, n, k, STRIP_K, &ahead);
+            bf_strip(a, &p, k, STRIP_K, &ahead);
         for (; k < a->n_k; k += 2)
-            bf_strip(a, sums, stride, c, n, k, 2, &ahead);
-        for (size_t i = 0; i < a->n_x; i++)
-            for (size_t j = 0; j < n; j += BF_LANES)
-                bf_finish_columns(a, i, c + j, sums + i * stride + j, at_most(n - j, BF_LANES));
+            bf_strip(a, &p, k, 2, &ahead);
+        bf_finish_part(a, &p);
     }
 }
 

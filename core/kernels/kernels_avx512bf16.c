@@ -481,8 +481,10 @@ static void bf_cols_few(const struct linear_args *a)
         const struct bf_part p = {c, n, first, stride, sums};
         struct strips ahead =
             strips_of(bf_w(a, 0, c) - over, 2 * a->w_stride, 2 * (n + over), a->n_k, STRIP_K);
+        const size_t n_sums = (n + over + BF_LANES - 1) / BF_LANES * BF_LANES;
         size_t k = 0;
-        memset(sums, 0, sizeof sums);
+        for (size_t i = 0; i < a->n_x; i++)
+            memset(sums + i * stride, 0, n_sums * sizeof *sums);
         if (bf_is_stream(a))
             for (; k < a->n_k; k += 2)
                 bf_strip(a, &p, k, 2, NULL);

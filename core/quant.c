@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct quant_layout layouts[QUANT_TYPE_COUNT] = {
+const struct quant_layout quant_layouts[QUANT_TYPE_COUNT] = {
     [QUANT_F8] = {"FP8", CODE_F8_E4M3, 8, 0, DTYPE_F8_E4M3, false},
     [QUANT_MXFP4] = {"MXFP4", CODE_F4_E2M1, 4, 0, DTYPE_U8, false},
     [QUANT_INT8] = {"int8", CODE_I8, 8, 0, DTYPE_I8, false},
@@ -216,7 +216,7 @@ bool quant_init(struct quant *q, const struct quant_format *format, const struct
                 size_t n_out, size_t n_in, struct err *e)
 {
     *q = (struct quant){.type = format->type,
-                        .layout = &layouts[format->type],
+                        .layout = &quant_layouts[format->type],
                         .n_out = n_out,
                         .n_in = n_in,
                         .n_woven = format->woven ? n_out / KERNELS_WOVEN * KERNELS_WOVEN : 0};

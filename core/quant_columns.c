@@ -213,9 +213,7 @@ static void rows_of_scales(const struct quant *q, size_t row, size_t n, unsigned
     }
 }
 
-/* The words of zero points of outputs [8 * word, 8 * (word + n)), [n, n_groups]. True where all are
- * 8: then codes are symmetric, as most of GPTQ's. */
-static bool rows_of_zeros(const struct quant *q, size_t word, size_t n, uint32_t *zeros)
+bool quant_columns_zeros(const struct quant *q, size_t word, size_t n, uint32_t *zeros)
 {
     bool symmetric = true;
     for (size_t g = 0; g < q->n_groups; g++) {
@@ -269,6 +267,20 @@ static void strips_of_scales(const struct quant *q, size_t row, size_t n, unsign
                    q->scales + 2 * (g * q->n_out + row + r), 2 * KERNELS_WOVEN);
 }
 
+void quant_columns_rows(const struct quant *q, size_t row, size_t n, uint32_t *codes, size_t stride,
+                        unsigned char *scales)
+{
+    (q->type == QUANT_AWQ ? rows_of_awq : rows_of_gptq)(q, row, n, codes, stride);
+    rows_of_scales(q, row, n, scales);
+}
+
+void quant_columns_strips(const struct quant *q, size_t row, size_t n, uint32_t *codes,
+                          unsigned char *scales)
+{
+    (q->type == QUANT_AWQ ? strips_of_awq : strips_of_gptq)(q, row, n, codes);
+    strips_of_scales(q, row, n, scales);
+}
+
 /* Fills in what a tells of its n_w weights from a row on. */
 static void block_fill(struct block *block, const struct quant *q, size_t row, bool woven,
                        struct linear_i8_args *a)
@@ -278,15 +290,12 @@ static void block_fill(struct block *block, const struct quant *q, size_t row, b
     a->zero = 8;
     a->zero_row = row % 8;
     a->zeros = (const unsigned char *)block->zeros;
-    if (rows_of_zeros(q, row / 8, (row % 8 + a->n_w + 7) / 8, block->zeros))
+    if (quant_columns_zeros(q, row / 8, (row % 8 + a->n_w + 7) / 8, block->zeros))
         a->zeros = NULL;
-    if (woven) {
-        (q->type == QUANT_AWQ ? strips_of_awq : strips_of_gptq)(q, row, a->n_w, block->codes);
-        strips_of_scales(q, row, a->n_w, block->scales);
-    } else {
-        (q->type == QUANT_AWQ ? rows_of_awq : rows_of_gptq)(q, row, a->n_w, block->codes, stride);
-        rows_of_scales(q, row, a->n_w, block->scales);
-    }
+    if (woven)
+        quant_columns_strips(q, row, a->n_w, block->codes, block->scales);
+    else
+        quant_columns_rows(q, row, a->n_w, block->codes, stride, block->scales);
 }
 
 void quant_columns_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,

@@ -14,6 +14,19 @@ unsigned quant_columns_place(const struct quant *q, size_t row);
 void quant_columns_words(const struct quant *q, size_t row, size_t n_rows, size_t k,
                          uint32_t *words, size_t step);
 
+/* Outputs [row, row + n) in rows: codes [n, n_in / 8 words], `stride` words apart, and scales [n,
+ * n_groups]. */
+void quant_columns_rows(const struct quant *q, size_t row, size_t n, uint32_t *codes, size_t stride,
+                        unsigned char *scales);
+
+/* The same of whole strips, woven as kernels.h's linear_woven wants them. Scales have 16 bits. */
+void quant_columns_strips(const struct quant *q, size_t row, size_t n, uint32_t *codes,
+                          unsigned char *scales);
+
+/* The zero points of outputs [8 * word, 8 * (word + n)) as words of 8 rows, [n, n_groups]. True
+ * where all are 8: then codes are symmetric, as most of GPTQ's. */
+bool quant_columns_zeros(const struct quant *q, size_t word, size_t n, uint32_t *zeros);
+
 /* Whether rows are short enough for quant_columns_apply_i8, and whole groups. */
 bool quant_columns_fit(const struct quant *q);
 

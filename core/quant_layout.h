@@ -21,6 +21,8 @@ struct quant_layout {
     bool in_columns;  /* an input's codes for all outputs lie side by side, else an output's */
 };
 
+extern const struct quant_layout quant_layouts[QUANT_TYPE_COUNT];
+
 /* A word of a tensor, which is aligned to nothing. */
 static inline uint32_t quant_layout_word(const unsigned char *p)
 {

@@ -8,6 +8,7 @@
 #include "core/quantize.h"
 
 #include "core/kernels/kernels.h"
+#include "core/quant_weave.h"
 #include "core/quantize_parts.h"
 
 #include <assert.h>
@@ -174,13 +175,11 @@ static bool quantize_row(const struct kernels *kernels, const struct quantize_so
     return finite;
 }
 
-/* Rows of n elements lie one behind the other -> all first elements, all second ones, ... */
+/* Rows of n elements where they lie. */
 static void weave(unsigned char *rows, size_t size, size_t n, unsigned char *room)
 {
     memcpy(room, rows, KERNELS_WOVEN * n * size);
-    for (size_t k = 0; k < n; k++)
-        for (size_t r = 0; r < KERNELS_WOVEN; r++)
-            memcpy(rows + (k * KERNELS_WOVEN + r) * size, room + (r * n + k) * size, size);
+    quant_weave_strip(room, size, n, rows);
 }
 
 /* The strip that begins with row r. */

@@ -17,6 +17,7 @@
 
 #include "core/kernels/kernels.h"
 #include "core/linear.h"
+#include "core/quant_weave.h"
 #include "tests/random.h"
 
 /* ---- random numbers ---- */
@@ -67,6 +68,8 @@ static const struct variant variants[] = {
     {"gptq per row", {QUANT_GPTQ, 1, 0, true}, 8, 16, DTYPE_F32, ZEROS_PACKED, false},
     {"awq", {QUANT_AWQ, 1, 128, false}, 264, 1152, DTYPE_F16, ZEROS_PACKED, false},
     {"awq small", {QUANT_AWQ, 1, 32, false}, 8, 544, DTYPE_BF16, ZEROS_PACKED, false},
+    {"int8 woven", {QUANT_INT8, 1, 0, false}, 49, 300, DTYPE_BF16, NO_ZEROS, false},
+    {"packed4 strips", {QUANT_PACKED4, 1, 64, false}, 32, 640, DTYPE_BF16, ZEROS_PACKED, false},
 };
 
 enum { N_VARIANTS = sizeof variants / sizeof *variants };
@@ -552,18 +555,64 @@ static void whole_x(const struct matrix *m, unsigned char *x, size_t x_stride, f
 }
 
 /* Outputs [first, first + n) for n_x rows of x, in their places of y. */
-static void whole_part(const struct kernels *kernels, const struct matrix *m,
+static void whole_part(const struct kernels *kernels, const struct quant *q,
                        struct linear_i8_args a, size_t first, size_t n, size_t n_x)
 {
     a.n_w = n;
     a.n_x = n_x;
     a.y += first;
     a.bias += first;
-    quant_apply_i8(kernels, &m->quant, first, &a);
+    quant_apply_i8(kernels, q, first, &a);
 }
 
-/* In one piece held to the sum in double; in others, and at any level, the bits are the same. */
-static void check_whole(const struct matrix *m)
+/* Products of q in one piece and in others have the bits of `first`; a.y is theirs to write. */
+static void check_parts(const struct kernels *kernels, const struct matrix *m,
+                        const struct quant *q, struct linear_i8_args a, const float *y0,
+                        const float *first)
+{
+    const size_t n_out = m->n_out, n_y = MAX_X * n_out;
+    for (size_t piece = 1; piece <= 2 * n_out; piece = 3 * piece + 5) {
+        memcpy(a.y, y0, n_y * sizeof *y0);
+        for (size_t r = 0; r < n_out; r += piece)
+            whole_part(kernels, q, a, r, piece < n_out - r ? piece : n_out - r, MAX_X);
+        expect_same(m, a.y, first, n_y, kernels->level);
+        memcpy(a.y, y0, n_y * sizeof *y0);
+        whole_part(kernels, q, a, 0, n_out, 1);
+        expect_same(m, a.y, first, n_out, "one row of x");
+    }
+}
+
+/* A woven copy is the same matrix, in whole numbers and in f32. */
+static bool check_woven(const struct kernels *kernels, const struct matrix *m,
+                        struct linear_i8_args a, const float *y0, const float *first)
+{
+    struct quant woven;
+    const size_t n = quant_woven_bytes(kernels, &m->quant);
+    if (n == 0)
+        return false;
+    unsigned char *const to = aligned_alloc(64, (n + 63) / 64 * 64);
+    quant_weave(&m->quant, to, &woven);
+    for (size_t r = 0; r < m->n_out; r += KERNELS_WOVEN)
+        quant_weave_rows(&m->quant, to, r, min_size(m->n_out, r + KERNELS_WOVEN));
+    check_parts(kernels, m, &woven, a, y0, first);
+    memset(to, 0, n);
+    quant_weave(&m->quant, to, &woven);
+    quant_weave_rows(&m->quant, to, 0, m->n_out);
+    check_parts(kernels, m, &woven, a, y0, first);
+    float *const row = malloc(m->n_in * sizeof *row);
+    for (size_t r = 0; r < m->n_out; r++) {
+        quant_row(kernels, &woven, r, row);
+        for (size_t k = 0; k < m->n_in; k++)
+            assert_true(row[k] == (float)m->w[r * m->n_in + k]);
+    }
+    free(row);
+    free(to);
+    return true;
+}
+
+/* In one piece held to the sum in double; in others, woven and at any level, the bits are the same.
+ * Returns at how many levels it can be woven. */
+static int check_whole(const struct matrix *m)
 {
     const size_t n_in = m->n_in, n_out = m->n_out, n_y = MAX_X * n_out,
                  group = quant_i8_group(&m->quant);
@@ -586,44 +635,44 @@ static void check_whole(const struct matrix *m)
                                .scale = l.scale,
                                .add = true};
     memcpy(first, y0, n_y * sizeof *y0);
-    whole_part(kernels_for("scalar"), m, a, 0, n_out, MAX_X);
+    whole_part(kernels_for("scalar"), &m->quant, a, 0, n_out, MAX_X);
     const struct product p = {
         .l = &l, .x = plain, .y = first, .x_stride = n_in, .n = MAX_X, .store = LINEAR_ADD};
     expect_products(m, &p, y0);
     a.y = y;
+    int n_woven = 0;
     for (const char *const *level = kernels_levels; *level; level++) {
         const struct kernels *const kernels = kernels_for(*level);
-        for (size_t piece = 1; kernels && piece <= 2 * n_out; piece = 3 * piece + 5) {
-            memcpy(y, y0, n_y * sizeof *y0);
-            for (size_t r = 0; r < n_out; r += piece)
-                whole_part(kernels, m, a, r, piece < n_out - r ? piece : n_out - r, MAX_X);
-            expect_same(m, y, first, n_y, *level);
-            memcpy(y, y0, n_y * sizeof *y0);
-            whole_part(kernels, m, a, 0, n_out, 1);
-            expect_same(m, y, first, n_out, "one row of x");
-        }
+        if (!kernels)
+            continue;
+        check_parts(kernels, m, &m->quant, a, y0, first);
+        n_woven += check_woven(kernels, m, a, y0, first);
     }
     free(x);
     free(plain);
     free(bias);
     free(y0);
+    return n_woven;
 }
 
 static void test_whole(void **state)
 {
     (void)state;
-    int n = 0;
+    int n = 0, n_woven = 0, n_levels = 0;
+    for (const char *const *level = kernels_levels; *level; level++)
+        n_levels += kernels_for(*level) && kernels_for(*level)->linear_woven[DOT_U4];
     for (size_t i = 0; i < N_VARIANTS; i++) {
         struct matrix m = matrix_make(&variants[i]);
         matrix_fill(&m);
         matrix_init(&m);
         if (quant_i8_group(&m.quant)) {
-            check_whole(&m);
+            n_woven += check_whole(&m);
             n += in_columns(&m);
         }
         matrix_free(&m);
     }
     assert_int_equal(n, 6); /* of GPTQ and AWQ */
+    assert_int_equal(n_woven, 8 * n_levels);
 }
 
 static void test_products(void **state)

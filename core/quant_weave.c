@@ -1,0 +1,99 @@
+/*
+ * Codes in rows go word by word of a strip's rows; those in columns (GPTQ's, AWQ's) lie nearly so
+ * already and become the same as int4 in rows. A woven matrix is codes, scales and, where they were
+ * in columns, zero points, one behind the other; rows behind the last whole strip lie in rows.
+ */
+#include "core/quant_weave.h"
+
+#include "core/kernels/kernels.h"
+#include "core/quant_columns.h"
+#include "core/quant_layout.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { STRIP = KERNELS_WOVEN, SCALE_BYTES = 2 };
+
+static size_t codes_of_row(const struct quant *q)
+{
+    return q->n_in * q->layout->bits / 8;
+}
+
+static size_t codes_bytes(const struct quant *q)
+{
+    return q->n_out * codes_of_row(q);
+}
+
+static size_t scales_bytes(const struct quant *q)
+{
+    return q->n_out * q->n_groups * SCALE_BYTES;
+}
+
+size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q)
+{
+    const int type = quant_is_split(q) ? DOT_U4 : DOT_I8;
+    const bool in_columns = q->layout->in_columns;
+    if (!kernels->linear_woven[type] || quant_i8_group(q) == 0 || q->n_woven || q->n_out < STRIP ||
+        dtype_size(q->scale_dtype) != SCALE_BYTES || q->n_in * q->layout->bits % 32 != 0)
+        return 0;
+    const size_t zeros = in_columns ? q->n_out / 8 * q->n_groups * sizeof(uint32_t) : 0;
+    return codes_bytes(q) + scales_bytes(q) + zeros;
+}
+
+void quant_weave(const struct quant *q, unsigned char *to, struct quant *woven)
+{
+    *woven = *q;
+    woven->codes = to;
+    woven->scales = to + codes_bytes(q);
+    woven->n_woven = q->n_out / STRIP * STRIP;
+    if (!q->layout->in_columns)
+        return;
+    uint32_t *const zeros = (uint32_t *)(void *)(to + codes_bytes(q) + scales_bytes(q));
+    const bool symmetric = quant_columns_zeros(q, 0, q->n_out / 8, zeros);
+    woven->type = QUANT_PACKED4;
+    woven->layout = &quant_layouts[QUANT_PACKED4];
+    woven->row_bytes = codes_of_row(q);
+    woven->zeros = symmetric ? NULL : (const unsigned char *)zeros;
+    woven->zeros_add = 0;
+}
+
+void quant_weave_strip(const unsigned char *rows, size_t size, size_t n, unsigned char *to)
+{
+    for (size_t k = 0; k < n; k++)
+        for (size_t r = 0; r < STRIP; r++)
+            memcpy(to + (k * STRIP + r) * size, rows + (r * n + k) * size, size);
+}
+
+/* Codes in columns; all addresses are the matrix's. */
+static void weave_columns(const struct quant *q, unsigned char *codes, unsigned char *scales,
+                          size_t begin, size_t end)
+{
+    enum { AT_ONCE = 16 * STRIP };
+    const size_t n_words = q->n_in / 8, stop = end / STRIP * STRIP;
+    uint32_t *const words = (uint32_t *)(void *)codes;
+    for (size_t r = begin; r < stop; r += AT_ONCE)
+        quant_columns_strips(q, r, min_size(stop - r, AT_ONCE), words + r * n_words,
+                             scales + r * q->n_groups * SCALE_BYTES);
+    if (stop < end)
+        quant_columns_rows(q, stop, end - stop, words + stop * n_words, n_words,
+                           scales + stop * q->n_groups * SCALE_BYTES);
+}
+
+static void weave_rows(const struct quant *q, unsigned char *codes, unsigned char *scales,
+                       size_t begin, size_t end)
+{
+    const size_t row = codes_of_row(q), own = q->n_groups * SCALE_BYTES;
+    size_t r = begin;
+    for (; r + STRIP <= end; r += STRIP) {
+        quant_weave_strip(q->codes + r * row, 4, row / 4, codes + r * row);
+        quant_weave_strip(q->scales + r * own, SCALE_BYTES, q->n_groups, scales + r * own);
+    }
+    memcpy(codes + r * row, q->codes + r * row, (end - r) * row);
+    memcpy(scales + r * own, q->scales + r * own, (end - r) * own);
+}
+
+void quant_weave_rows(const struct quant *q, unsigned char *to, size_t begin, size_t end)
+{
+    assert(begin % STRIP == 0 && (end % STRIP == 0 || end == q->n_out));
+    (q->layout->in_columns ? weave_columns : weave_rows)(q, to, to + codes_bytes(q), begin, end);
+}

@@ -1,0 +1,24 @@
+/*
+ * A matrix that is stored quantised, woven as kernels.h's linear_woven wants it: the same codes and
+ * scales in memory of the caller's, and so the same products, bit for bit.
+ */
+#ifndef CORE_QUANT_WEAVE_H
+#define CORE_QUANT_WEAVE_H
+
+#include "core/quant.h"
+
+/* Bytes of *q woven; 0 where it cannot be (it has no product in whole numbers, an odd shape, scales
+ * of other than 16 bits) or the kernels have no use for it. */
+size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q);
+
+/* *woven becomes the matrix that quant_weave_rows writes `to`, quant_woven_bytes() in cache lines.
+ * Zero points that lie in rows are used where they are. */
+void quant_weave(const struct quant *q, unsigned char *to, struct quant *woven);
+
+/* Writes rows [begin, end) of *q, whole strips but for the last ones. Threads may share a matrix. */
+void quant_weave_rows(const struct quant *q, unsigned char *to, size_t begin, size_t end);
+
+/* A strip: rows of n elements, one behind the other -> all first elements, all second ones, ... */
+void quant_weave_strip(const unsigned char *rows, size_t size, size_t n, unsigned char *to);
+
+#endif

@@ -85,7 +85,7 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
     card->draft_bytes = generator_bytes(&guessing);
     card->weights = (enum model_weights)o->weights;
     return session_measure(l->model, &params, &card->memory, e) &&
-           model_quantize_measure(l->model, card->weights, &card->quantised, e);
+           model_quantize_measure(l->model, card->weights, l->compute, &card->quantised, e);
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */

@@ -145,7 +145,7 @@ static bool quantise(struct loaded *l, const struct options *o, struct err *e)
 {
     const enum model_weights weights = (enum model_weights)o->weights;
     size_t done = 0, total = 1;
-    if (!model_quantize_measure(l->model, weights, &total, e))
+    if (!model_quantize_measure(l->model, weights, l->compute, &total, e))
         return false;
     if (total == 0) {
         terminal_note(o->quiet, "-w: all matrices are stored quantised already, and stay so");

@@ -21,10 +21,11 @@ void model_close(struct model *m);
 /* How the big matrices are held: as they are stored, or quantised when the model is opened. */
 enum model_weights { MODEL_STORED, MODEL_Q8, MODEL_Q4 };
 
-/* The memory that model_quantize_begin takes; 0 where nothing is left to quantise: matrices that
- * are stored quantised stay so. */
-bool model_quantize_measure(struct model *m, enum model_weights weights, size_t *n_bytes,
-                            struct err *e);
+/* The memory that model_quantize_begin takes; 0 where there is nothing to do. Matrices that are
+ * stored quantised keep their codes, and go to memory only where the pool's kernels read them
+ * faster there. */
+bool model_quantize_measure(struct model *m, enum model_weights weights, const struct compute *c,
+                            size_t *n_bytes, struct err *e);
 
 /* Quantises, before there is a session: begin takes the memory (ERR_RUNTIME where it is not to be
  * had), each step does a part and says how many bytes of the checkpoint are done, and the caller

@@ -7,6 +7,8 @@
 #include "core/kernels/kernels.h"
 #include "models/internal.h"
 #include "models/roles.h"
+#include "models/walk.h"
+#include "models/weave.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -20,20 +22,6 @@ enum { LINE = 64 /* bytes of a cache line */, ROWS_PER_SHARE = KERNELS_WOVEN };
 static const size_t STEP_BYTES = (size_t)32 << 20;
 
 /* ---- which matrices ---- */
-
-static const role_set left_alone = ROLE_BIT(ROLE_EMBEDDING) | ROLE_BIT(ROLE_POSITIONS) |
-                                   ROLE_BIT(ROLE_TOKEN_TYPES) | ROLE_BIT(ROLE_ROUTER) |
-                                   ROLE_BIT(ROLE_SHARED_SWITCH);
-
-/* A walk over all matrices of a model that are to be quantised. */
-struct walk {
-    struct model *m;
-    const struct tensor **by_address; /* [n_tensors] */
-    enum role role;                   /* the next */
-    int layer, expert;
-    enum role found_role; /* the last that was found */
-    int found_layer;
-};
 
 static int compare_address(const void *a, const void *b)
 {
@@ -58,52 +46,32 @@ static const struct tensor **sort_tensors(const struct checkpoint *checkpoint, s
     return sorted;
 }
 
-static const struct tensor *tensor_of(const struct walk *walk, const struct linear *l)
+static const struct tensor *tensor_of(const struct model *m, const struct tensor *const *by_address,
+                                      const struct linear *l)
 {
-    size_t first = 0, last = checkpoint_n_tensors(walk->m->checkpoint);
+    size_t first = 0, last = checkpoint_n_tensors(m->checkpoint);
     while (first + 1 < last) {
         const size_t middle = first + (last - first) / 2;
-        if ((uintptr_t)walk->by_address[middle]->data <= (uintptr_t)l->w)
+        if ((uintptr_t)by_address[middle]->data <= (uintptr_t)l->w)
             first = middle;
         else
             last = middle;
     }
-    const struct tensor *const t = walk->by_address[first];
+    const struct tensor *const t = by_address[first];
     assert((const unsigned char *)l->w < (const unsigned char *)t->data + t->n_bytes);
     return t;
 }
 
-static void walk_forward(struct walk *walk)
+/* The next matrix that is not stored quantised, and its tensor; NULL behind the last. */
+static struct linear *next_plain(struct walk *walk, const struct tensor *const *by_address,
+                                 const struct tensor **tensor)
 {
-    const struct model_spec *const spec = &walk->m->spec;
-    if (roles_per_expert(walk->role) && spec->layers[walk->layer].moe &&
-        ++walk->expert < spec->moe.num_experts)
-        return;
-    walk->expert = 0;
-    if (roles_per_layer(walk->role) && ++walk->layer < spec->num_hidden_layers)
-        return;
-    walk->layer = 0;
-    walk->role++;
-}
-
-/* The next matrix and its tensor; NULL behind the last. What is stored quantised is passed over. */
-static struct linear *walk_next(struct walk *walk, const struct tensor **tensor)
-{
-    struct model *const m = walk->m;
-    struct linear *found = NULL;
-    for (; !found && walk->role < ROLE_COUNT; walk_forward(walk)) {
-        if (roles_kind(walk->role) != ROLE_MATRIX || left_alone & ROLE_BIT(walk->role) ||
-            !roles_wanted(&m->spec, walk->role, walk->layer))
-            continue;
-        struct linear *const l = roles_target(&m->weights, walk->role, walk->layer, walk->expert);
-        if (l->n_out == 0 || l->quant)
-            continue;
-        found = l;
-        walk->found_role = walk->role;
-        walk->found_layer = walk->layer;
+    struct linear *l;
+    while ((l = walk_next(walk)) && l->quant) {
     }
-    *tensor = found ? tensor_of(walk, found) : NULL;
-    return found;
+    if (l)
+        *tensor = tensor_of(walk->m, by_address, l);
+    return l;
 }
 
 /* ---- what an error in a column costs ---- */
@@ -219,10 +187,10 @@ bool quantize_plan_model(struct model *m, enum model_weights weights, struct are
         .matrices = arena_array(arena, n, sizeof *plan->matrices),
         .of_tensor = (struct quantize_matrix **)arena_array(arena, n, sizeof *plan->of_tensor),
         .by_address = sort_tensors(m->checkpoint, arena)};
-    struct walk walk = {.m = m, .by_address = plan->by_address};
+    struct walk walk = {.m = m};
     if (!plan->matrices || !plan->of_tensor || !plan->by_address)
         return err_no_memory(e);
-    for (const struct linear *l; (l = walk_next(&walk, &tensor));)
+    for (const struct linear *l; (l = next_plain(&walk, plan->by_address, &tensor));)
         if (!plan->of_tensor[tensor - checkpoint_tensor_at(m->checkpoint, 0)] &&
             !add_matrix(&walk, tensor, l, form, arena, plan, e))
             return false;
@@ -280,23 +248,33 @@ bool quantize_run(struct compute *c, const struct quantize_matrix *matrix, float
 /* ---- a model in memory ---- */
 
 struct quantizing {
-    struct arena arena; /* of the plan */
+    struct arena arena; /* of the plans */
     struct quantize_plan plan;
-    struct quantize_matrix *next;
-    size_t n_done; /* of plan.n_stored */
+    struct weave_plan weaves;
+    size_t n_matrices, n_weaves; /* that are done */
+    size_t n_done, n_total;      /* bytes of the checkpoint */
     float *scratch;
     size_t n_scratch;
-    unsigned char *memory; /* [plan.n_bytes], mapped */
+    unsigned char *memory; /* [plan.n_bytes + weaves.n_bytes], mapped */
 };
 
-bool model_quantize_measure(struct model *m, enum model_weights weights, size_t *n_bytes,
-                            struct err *e)
+static bool make_plans(struct quantizing *q, struct model *m, enum model_weights weights,
+                       const struct compute *c, struct err *e)
 {
-    struct arena arena = {0};
-    struct quantize_plan plan = {0};
-    const bool ok = weights == MODEL_STORED || quantize_plan_model(m, weights, &arena, &plan, e);
-    *n_bytes = plan.n_bytes;
-    arena_free(&arena);
+    if (!quantize_plan_model(m, weights, &q->arena, &q->plan, e) ||
+        !weave_plan_model(m, compute_kernels(c), &q->arena, &q->weaves, e))
+        return false;
+    q->n_total = q->plan.n_stored + q->weaves.n_bytes;
+    return true;
+}
+
+bool model_quantize_measure(struct model *m, enum model_weights weights, const struct compute *c,
+                            size_t *n_bytes, struct err *e)
+{
+    struct quantizing q = {.n_total = 0};
+    const bool ok = weights == MODEL_STORED || make_plans(&q, m, weights, c, e);
+    *n_bytes = q.plan.n_bytes + q.weaves.n_bytes;
+    arena_free(&q.arena);
     return ok;
 }
 
@@ -304,7 +282,7 @@ bool model_quantize_measure(struct model *m, enum model_weights weights, size_t 
 static bool take_memory(struct quantizing *q, enum model_weights weights, const struct compute *c,
                         struct err *e)
 {
-    const size_t n = q->plan.n_bytes;
+    const size_t n = q->plan.n_bytes + q->weaves.n_bytes;
     q->n_scratch = quantize_plan_scratch(&q->plan);
     q->scratch = calloc((size_t)compute_n_threads(c), (q->n_scratch + 1) * sizeof *q->scratch);
     void *const memory =
@@ -333,6 +311,8 @@ static bool init_quants(struct quantizing *q, const struct kernels *kernels, str
                         from->n_in, e))
             return false;
     }
+    for (size_t i = 0; i < q->weaves.n; i++)
+        at = weave_place(&q->weaves.weaves[i], at);
     return true;
 }
 
@@ -344,10 +324,9 @@ bool model_quantize_begin(struct model *m, enum model_weights weights, const str
     if (!q)
         return err_no_memory(e);
     m->quantizing = q;
-    if (!quantize_plan_model(m, weights, &q->arena, &q->plan, e) ||
-        !take_memory(q, weights, c, e) || !init_quants(q, compute_kernels(c), e))
+    if (!make_plans(q, m, weights, c, e) || !take_memory(q, weights, c, e) ||
+        !init_quants(q, compute_kernels(c), e))
         return err_prefix(e, "%s", checkpoint_dir(m->checkpoint));
-    q->next = q->plan.matrices;
     return true;
 }
 
@@ -357,8 +336,8 @@ static void replace_matrices(struct model *m)
     struct quantizing *const q = m->quantizing;
     const struct tensor *const tensors = checkpoint_tensor_at(m->checkpoint, 0);
     const struct tensor *tensor;
-    struct walk walk = {.m = m, .by_address = q->plan.by_address};
-    for (struct linear *l; (l = walk_next(&walk, &tensor));) {
+    struct walk walk = {.m = m};
+    for (struct linear *l; (l = next_plain(&walk, q->plan.by_address, &tensor));) {
         const struct quantize_matrix *const matrix = q->plan.of_tensor[tensor - tensors];
         l->quant_first = first_row(&matrix->from, l);
         l->quant = &matrix->quant;
@@ -367,20 +346,34 @@ static void replace_matrices(struct model *m)
     }
 }
 
+/* The next matrix, if there is one. */
+static bool do_next(struct quantizing *q, struct compute *c, struct err *e)
+{
+    if (q->n_matrices < q->plan.n) {
+        const struct quantize_matrix *const matrix = &q->plan.matrices[q->n_matrices++];
+        q->n_done += matrix->tensor->n_bytes;
+        return quantize_run(c, matrix, q->scratch, q->n_scratch, e);
+    }
+    if (q->n_weaves < q->weaves.n) {
+        struct weave *const weave = &q->weaves.weaves[q->n_weaves++];
+        q->n_done += round_up(weave->n_bytes, LINE);
+        weave_run(c, weave);
+    }
+    return true;
+}
+
 bool model_quantize_step(struct model *m, struct compute *c, size_t *done, size_t *total,
                          struct err *e)
 {
     struct quantizing *const q = m->quantizing;
-    const struct quantize_matrix *const end = q->plan.matrices + q->plan.n;
-    for (const size_t from = q->n_done; q->next < end && q->n_done - from < STEP_BYTES; q->next++) {
-        if (!quantize_run(c, q->next, q->scratch, q->n_scratch, e))
+    for (const size_t from = q->n_done; q->n_done < q->n_total && q->n_done - from < STEP_BYTES;)
+        if (!do_next(q, c, e))
             return err_prefix(e, "%s", checkpoint_dir(m->checkpoint));
-        q->n_done += q->next->tensor->n_bytes;
-    }
     *done = q->n_done;
-    *total = q->plan.n_stored;
-    if (q->next == end) {
+    *total = q->n_total;
+    if (q->n_done == q->n_total) {
         replace_matrices(m);
+        weave_replace(&q->weaves, m);
         free(q->scratch);
         q->scratch = NULL;
     }
@@ -392,7 +385,7 @@ void quantize_free(struct quantizing *q)
     if (!q)
         return;
     if (q->memory)
-        munmap(q->memory, q->plan.n_bytes + 1);
+        munmap(q->memory, q->plan.n_bytes + q->weaves.n_bytes + 1);
     free(q->scratch);
     arena_free(&q->arena);
     free(q);

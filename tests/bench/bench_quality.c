@@ -45,7 +45,7 @@ static struct opened open_model(const char *dir, struct compute *c, enum model_w
     o.model = model_open(o.checkpoint, &e);
     must(o.model, &e);
     size_t done = 0, total = 0;
-    must(model_quantize_measure(o.model, weights, &total, &e), &e);
+    must(model_quantize_measure(o.model, weights, c, &total, &e), &e);
     if (total)
         must(model_quantize_begin(o.model, weights, c, &e), &e);
     while (done < total)

@@ -332,7 +332,7 @@ static float *score_quantised(const char *dir, enum model_weights weights, int n
         fail_msg("%s", e.text);
     struct compute *const c = open_compute(n_threads, level);
     size_t done = 0, total = 0;
-    if (!model_quantize_measure(o.model, weights, &total, &e))
+    if (!model_quantize_measure(o.model, weights, c, &total, &e))
         fail_msg("%s", e.text);
     if (total && !model_quantize_begin(o.model, weights, c, &e))
         fail_msg("%s", e.text);
@@ -378,14 +378,14 @@ static void remove_dir(const char *path)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* A level at which -w weaves weights, beside the best one; no directory is woven. */
+/* A level at which -w weaves weights, beside the best one; no directory is woven but with -w. */
 static const char *woven_level(void)
 {
     const struct kernels *const avx2 = kernels_for("avx2");
     return avx2 && avx2 != kernels_best() ? "avx2" : NULL;
 }
 
-/* What is written and opened again computes what -w computes, bit for bit. */
+/* What is written and opened again computes what -w computes, bit for bit, with and without -w. */
 static void test_exported(void **state)
 {
     const char *const levels[] = {NULL, woven_level()};
@@ -402,9 +402,14 @@ static void test_exported(void **state)
             float *const found = score_quantised(path, MODEL_STORED, 2, levels[i], &ids);
             float *const expected =
                 score_quantised(dir, (enum model_weights)weights, 1, levels[i], &ids);
-            if (whole)
+            float *const woven =
+                score_quantised(path, (enum model_weights)weights, 3, levels[i], &ids);
+            if (whole) {
                 check_same(found, expected, (size_t)ids.n * n_vocab(&o), "exported", path, weights);
+                check_same(woven, expected, (size_t)ids.n * n_vocab(&o), "woven", path, weights);
+            }
             free(found);
+            free(woven);
             free(expected);
         }
         remove_dir(path);

@@ -15,7 +15,8 @@ size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q);
  * Zero points that lie in rows are used where they are. */
 void quant_weave(const struct quant *q, unsigned char *to, struct quant *woven);
 
-/* Writes rows [begin, end) of *q, whole strips but for the last ones. Threads may share a matrix. */
+/* Writes rows [begin, end) of *q, whole strips but for the last ones. Threads may share a matrix.
+ */
 void quant_weave_rows(const struct quant *q, unsigned char *to, size_t begin, size_t end);
 
 /* A strip: rows of n elements, one behind the other -> all first elements, all second ones, ... */

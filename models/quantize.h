@@ -4,7 +4,7 @@
  * memory (model_quantize_begin) and a directory that is written (export.c). How a matrix becomes
  * codes is core/quantize.c's business.
  *
- * All matrices are quantised but the tables of which rows are looked up, routers and switches. A
+ * All matrices of a walk (walk.h) are quantised; what is stored so is not in the plan (weave.h). A
  * tied head is: it gets codes of its own, and rows are looked up in the table as before.
  */
 #ifndef MODELS_QUANTIZE_H

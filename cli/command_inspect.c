@@ -152,8 +152,7 @@ static void write_table(const struct card *card, struct buffer *t)
     buffer_addf(t, "\nmemory for a context of %d tokens, besides the mapped files\n",
                 card->n_context);
     if (card->weights != MODEL_STORED)
-        add_bytes_row(t, card->weights == MODEL_Q8 ? "  weights in q8" : "  weights in q4",
-                      card->quantised);
+        add_bytes_row(t, "  weights that -w makes", card->quantised);
     add_bytes_row(t, "  KV cache", card->memory.kv);
     add_bytes_row(t, "  scratch", card->memory.scratch);
     add_bytes_row(t, "  logits", card->memory.logits);

@@ -1,10 +1,10 @@
 /*
  * How one matrix is stored quantised, and products with it where it lies. Each format is codes,
- * scales and perhaps zero points, w(r, k) = (code(r, k) - zero) * scale, in an order of its own. No
- * copy of the matrix is made. In f32, codes are decoded tile by tile on the stack, and the product
- * is rounded once: originals that compute in f16 or bf16 round it once more. In whole numbers,
- * codes meet activations in int8 as they lie, or, where formats have them in columns, block by
- * block.
+ * scales and perhaps zero points, w(r, k) = (code(r, k) - zero) * scale, in an order of its own. In
+ * f32, codes are decoded tile by tile on the stack, and the product is rounded once: originals that
+ * compute in f16 or bf16 round it once more. In whole numbers, codes meet activations in int8 as
+ * they lie, or, where formats have them in columns, block by block. No copy of the matrix is made,
+ * unless somebody asks for one (quant_weave.h).
  *
  * Owns nothing: all are views into the checkpoint, aligned to nothing. quant_init alone reads what
  * a file may have wrong; behind it nothing fails.
@@ -50,7 +50,7 @@ struct quant_parts {
     const struct tensor *shape;  /* weight_shape: {n_out, n_in} */
 };
 
-/* What quant_init has made of them, for quant.c and quant_apply.c. */
+/* What quant_init has made of them, for the files that compute with it. */
 struct quant {
     enum quant_type type;
     const struct quant_layout *layout; /* what is the same in all matrices of the type */

@@ -1,6 +1,6 @@
 /*
  * What the formats of quant.h have in common, as a table: between quant.c, which checks, and
- * quant_apply.c and quant_columns.c, which compute.
+ * quant_apply.c, quant_columns.c and quant_weave.c, which compute.
  */
 #ifndef CORE_QUANT_LAYOUT_H
 #define CORE_QUANT_LAYOUT_H

@@ -40,7 +40,7 @@ size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q)
     return codes_bytes(q) + scales_bytes(q) + zeros;
 }
 
-void quant_weave(const struct quant *q, unsigned char *to, struct quant *woven)
+void quant_woven_init(const struct quant *q, unsigned char *to, struct quant *woven)
 {
     *woven = *q;
     woven->codes = to;

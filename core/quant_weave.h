@@ -11,9 +11,9 @@
  * of other than 16 bits) or the kernels have no use for it. */
 size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q);
 
-/* *woven becomes the matrix that quant_weave_rows writes `to`, quant_woven_bytes() in cache lines.
- * Zero points that lie in rows are used where they are. */
-void quant_weave(const struct quant *q, unsigned char *to, struct quant *woven);
+/* *woven becomes the matrix whose rows quant_weave_rows writes `to`, quant_woven_bytes() in cache
+ * lines. Zero points that lie in columns are written here, those in rows used where they are. */
+void quant_woven_init(const struct quant *q, unsigned char *to, struct quant *woven);
 
 /* Writes rows [begin, end) of *q, whole strips but for the last ones. Threads may share a matrix.
  */

@@ -28,7 +28,7 @@ bool model_quantize_measure(struct model *m, enum model_weights weights, const s
                             size_t *n_bytes, struct err *e);
 
 /* Quantises, before there is a session: begin takes the memory (ERR_RUNTIME where it is not to be
- * had), each step does a part and says how many bytes of the checkpoint are done, and the caller
+ * had), each step does a part and says how many of the bytes to be read are done, and the caller
  * steps until *done is *total. The pool must be the same all the time, and its level that of every
  * session. A step fails (ERR_LOAD) where a weight is NaN or infinite; the model is of no use then.
  */

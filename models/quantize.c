@@ -252,10 +252,11 @@ struct quantizing {
     struct quantize_plan plan;
     struct weave_plan weaves;
     size_t n_matrices, n_weaves; /* that are done */
-    size_t n_done, n_total;      /* bytes of the checkpoint */
+    size_t n_done, n_total;      /* bytes that are read */
     float *scratch;
     size_t n_scratch;
-    unsigned char *memory; /* [plan.n_bytes + weaves.n_bytes], mapped */
+    unsigned char *memory; /* [n_bytes], mapped */
+    size_t n_bytes;
 };
 
 static bool make_plans(struct quantizing *q, struct model *m, enum model_weights weights,
@@ -265,24 +266,24 @@ static bool make_plans(struct quantizing *q, struct model *m, enum model_weights
         !weave_plan_model(m, compute_kernels(c), &q->arena, &q->weaves, e))
         return false;
     q->n_total = q->plan.n_stored + q->weaves.n_bytes;
+    q->n_bytes = q->plan.n_bytes + q->weaves.n_bytes;
     return true;
 }
 
 bool model_quantize_measure(struct model *m, enum model_weights weights, const struct compute *c,
                             size_t *n_bytes, struct err *e)
 {
-    struct quantizing q = {.n_total = 0};
+    struct quantizing q = {.n_bytes = 0};
     const bool ok = weights == MODEL_STORED || make_plans(&q, m, weights, c, e);
-    *n_bytes = q.plan.n_bytes + q.weaves.n_bytes;
+    *n_bytes = q.n_bytes;
     arena_free(&q.arena);
     return ok;
 }
 
 /* Fresh pages are dear, large ones less so. */
-static bool take_memory(struct quantizing *q, enum model_weights weights, const struct compute *c,
-                        struct err *e)
+static bool take_memory(struct quantizing *q, const struct compute *c, struct err *e)
 {
-    const size_t n = q->plan.n_bytes + q->weaves.n_bytes;
+    const size_t n = q->n_bytes;
     q->n_scratch = quantize_plan_scratch(&q->plan);
     q->scratch = calloc((size_t)compute_n_threads(c), (q->n_scratch + 1) * sizeof *q->scratch);
     void *const memory =
@@ -290,8 +291,8 @@ static bool take_memory(struct quantizing *q, enum model_weights weights, const 
     if (memory != MAP_FAILED)
         q->memory = memory;
     if (!q->scratch || !q->memory)
-        return err_set(e, ERR_RUNTIME, "weights in %d bits need %zu MiB, which are not to be had",
-                       weights == MODEL_Q8 ? 8 : 4, (n >> 20) + 1);
+        return err_set(e, ERR_RUNTIME, "-w: its weights need %zu MiB, which are not to be had",
+                       (n >> 20) + 1);
     madvise(memory, n, MADV_HUGEPAGE);
     return true;
 }
@@ -311,8 +312,7 @@ static bool init_quants(struct quantizing *q, const struct kernels *kernels, str
                         from->n_in, e))
             return false;
     }
-    for (size_t i = 0; i < q->weaves.n; i++)
-        at = weave_place(&q->weaves.weaves[i], at);
+    weave_place(&q->weaves, at);
     return true;
 }
 
@@ -324,7 +324,7 @@ bool model_quantize_begin(struct model *m, enum model_weights weights, const str
     if (!q)
         return err_no_memory(e);
     m->quantizing = q;
-    if (!make_plans(q, m, weights, c, e) || !take_memory(q, weights, c, e) ||
+    if (!make_plans(q, m, weights, c, e) || !take_memory(q, c, e) ||
         !init_quants(q, compute_kernels(c), e))
         return err_prefix(e, "%s", checkpoint_dir(m->checkpoint));
     return true;
@@ -356,7 +356,7 @@ static bool do_next(struct quantizing *q, struct compute *c, struct err *e)
     }
     if (q->n_weaves < q->weaves.n) {
         struct weave *const weave = &q->weaves.weaves[q->n_weaves++];
-        q->n_done += round_up(weave->n_bytes, LINE);
+        q->n_done += weave->n_bytes;
         weave_run(c, weave);
     }
     return true;
@@ -385,7 +385,7 @@ void quantize_free(struct quantizing *q)
     if (!q)
         return;
     if (q->memory)
-        munmap(q->memory, q->plan.n_bytes + q->weaves.n_bytes + 1);
+        munmap(q->memory, q->n_bytes + 1);
     free(q->scratch);
     arena_free(&q->arena);
     free(q);

@@ -11,22 +11,29 @@ enum { LINE = 64 /* bytes of a cache line */ };
 
 /* ---- the plan ---- */
 
-static int compare_from(const void *a, const void *b)
+static int compare_codes(const void *a, const void *b)
 {
     const struct weave *const x = a, *const y = b;
-    const uintptr_t x_from = (uintptr_t)x->from, y_from = (uintptr_t)y->from;
-    return (x_from > y_from) - (x_from < y_from);
+    const uintptr_t x_codes = (uintptr_t)x->from->codes, y_codes = (uintptr_t)y->from->codes;
+    return (x_codes > y_codes) - (x_codes < y_codes);
 }
 
-/* Views into one matrix have one form; of each only the first stays. */
+/* Fused matrices share a quant, stacked experts have one each for the whole stack. */
 static void drop_doubles(struct weave_plan *plan)
 {
     size_t n = 0;
-    qsort(plan->weaves, plan->n, sizeof *plan->weaves, compare_from);
+    qsort(plan->weaves, plan->n, sizeof *plan->weaves, compare_codes);
     for (size_t i = 0; i < plan->n; i++)
-        if (n == 0 || plan->weaves[n - 1].from != plan->weaves[i].from)
+        if (n == 0 || compare_codes(&plan->weaves[n - 1], &plan->weaves[i]) != 0)
             plan->weaves[n++] = plan->weaves[i];
     plan->n = n;
+}
+
+/* MLA looks at the matrix behind its cache head by head, in f32. */
+static size_t woven_bytes(const struct kernels *kernels, enum role role, const struct linear *l)
+{
+    const bool is_used = l->quant && role != ROLE_KV_B;
+    return is_used ? round_up(quant_woven_bytes(kernels, l->quant), LINE) : 0;
 }
 
 bool weave_plan_model(struct model *m, const struct kernels *kernels, struct arena *arena,
@@ -34,29 +41,29 @@ bool weave_plan_model(struct model *m, const struct kernels *kernels, struct are
 {
     size_t n = 0;
     struct walk count = {.m = m}, walk = {.m = m};
-    for (const struct linear *l; (l = walk_next(&count));)
-        n += l->quant != NULL;
-    *plan = (struct weave_plan){.weaves = arena_array(arena, n + 1, sizeof *plan->weaves)};
+    while (walk_next(&count))
+        n++;
+    *plan = (struct weave_plan){.weaves = arena_array(arena, n, sizeof *plan->weaves)};
     if (!plan->weaves)
         return err_no_memory(e);
     for (const struct linear *l; (l = walk_next(&walk));) {
-        const size_t n_bytes = l->quant ? quant_woven_bytes(kernels, l->quant) : 0;
+        const size_t n_bytes = woven_bytes(kernels, walk.found_role, l);
         if (n_bytes)
             plan->weaves[plan->n++] = (struct weave){.from = l->quant, .n_bytes = n_bytes};
     }
     drop_doubles(plan);
     for (size_t i = 0; i < plan->n; i++)
-        plan->n_bytes += round_up(plan->weaves[i].n_bytes, LINE);
+        plan->n_bytes += plan->weaves[i].n_bytes;
     return true;
 }
 
-/* ---- work ---- */
-
-unsigned char *weave_place(struct weave *weave, unsigned char *at)
+void weave_place(struct weave_plan *plan, unsigned char *at)
 {
-    weave->memory = at;
-    return at + round_up(weave->n_bytes, LINE);
+    for (size_t i = 0; i < plan->n; at += plan->weaves[i++].n_bytes)
+        plan->weaves[i].memory = at;
 }
+
+/* ---- work ---- */
 
 static void run_task(struct worker *w, void *context)
 {
@@ -68,7 +75,7 @@ static void run_task(struct worker *w, void *context)
 
 void weave_run(struct compute *c, struct weave *weave)
 {
-    quant_weave(weave->from, weave->memory, &weave->to);
+    quant_woven_init(weave->from, weave->memory, &weave->to);
     compute_run(c, run_task, weave);
 }
 
@@ -78,7 +85,7 @@ void weave_replace(const struct weave_plan *plan, struct model *m)
     for (struct linear *l; (l = walk_next(&walk));) {
         const struct weave key = {.from = l->quant};
         const struct weave *const found =
-            bsearch(&key, plan->weaves, plan->n, sizeof key, compare_from);
+            bsearch(&key, plan->weaves, plan->n, sizeof key, compare_codes);
         if (found)
             l->quant = &found->to;
     }

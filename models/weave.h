@@ -13,25 +13,25 @@
 struct model;
 
 struct weave {
-    const struct quant *from; /* the model's */
+    const struct quant *from; /* the model's; others may say the same of these codes */
     struct quant to;
-    size_t n_bytes;
-    unsigned char *memory; /* NULL until somebody provides it */
+    size_t n_bytes; /* whole cache lines */
+    unsigned char *memory;
 };
 
-/* Each matrix once, however many roles share it. */
+/* Each tensor once, however many matrices lie in it. */
 struct weave_plan {
-    struct weave *weaves; /* [n], sorted by from */
+    struct weave *weaves; /* [n], sorted by their codes' addresses */
     size_t n;
-    size_t n_bytes; /* of all, each on a cache line of its own */
+    size_t n_bytes;
 };
 
 /* From the arena. Those that the kernels have no use for, woven, are not in it. */
 bool weave_plan_model(struct model *m, const struct kernels *kernels, struct arena *arena,
                       struct weave_plan *plan, struct err *e);
 
-/* Sets a matrix's memory. Returns its end, rounded up to a cache line. */
-unsigned char *weave_place(struct weave *weave, unsigned char *at);
+/* Shares out plan->n_bytes of memory, in cache lines. */
+void weave_place(struct weave_plan *plan, unsigned char *at);
 
 /* By all workers of a pool. */
 void weave_run(struct compute *c, struct weave *weave);

@@ -561,7 +561,7 @@ static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
                           size_t n_x)
 {
     const bool last = p->k + p->n == a->n_k;
-    const size_t n_turns = (n_x + BF_X - 1) / BF_X * (p->n / BF_TURN_K + 1);
+    const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_TURN_K - 1) / BF_TURN_K);
     struct ahead ahead =
         ahead_in_turns(bf_w(a, next->k, next->r), 2 * a->w_stride, 2 * next->n_w, next->n, n_turns);
     for (size_t i = 0, n; i < n_x; i += n, sums += n * BF_COLS) {

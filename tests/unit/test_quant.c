@@ -69,6 +69,7 @@ static const struct variant variants[] = {
     {"awq", {QUANT_AWQ, 1, 128, false}, 264, 1152, DTYPE_F16, ZEROS_PACKED, false},
     {"awq small", {QUANT_AWQ, 1, 32, false}, 8, 544, DTYPE_BF16, ZEROS_PACKED, false},
     {"int8 woven", {QUANT_INT8, 1, 0, false}, 49, 300, DTYPE_BF16, NO_ZEROS, false},
+    {"packed4 long row", {QUANT_PACKED4, 1, 0, false}, 40, 520, DTYPE_BF16, NO_ZEROS, false},
     {"packed4 strips", {QUANT_PACKED4, 1, 64, false}, 32, 640, DTYPE_BF16, ZEROS_PACKED, false},
 };
 
@@ -591,14 +592,17 @@ static bool check_woven(const struct kernels *kernels, const struct matrix *m,
     if (n == 0)
         return false;
     unsigned char *const to = aligned_alloc(64, (n + 63) / 64 * 64);
-    quant_weave(&m->quant, to, &woven);
+    quant_woven_init(&m->quant, to, &woven);
     for (size_t r = 0; r < m->n_out; r += KERNELS_WOVEN)
         quant_weave_rows(&m->quant, to, r, min_size(m->n_out, r + KERNELS_WOVEN));
     check_parts(kernels, m, &woven, a, y0, first);
     memset(to, 0, n);
-    quant_weave(&m->quant, to, &woven);
+    quant_woven_init(&m->quant, to, &woven);
     quant_weave_rows(&m->quant, to, 0, m->n_out);
     check_parts(kernels, m, &woven, a, y0, first);
+    struct matrix copy = *m;
+    copy.quant = woven;
+    check_products(&copy, kernels->level);
     float *const row = malloc(m->n_in * sizeof *row);
     for (size_t r = 0; r < m->n_out; r++) {
         quant_row(kernels, &woven, r, row);
@@ -672,7 +676,7 @@ static void test_whole(void **state)
         matrix_free(&m);
     }
     assert_int_equal(n, 6); /* of GPTQ and AWQ */
-    assert_int_equal(n_woven, 8 * n_levels);
+    assert_int_equal(n_woven, 9 * n_levels);
 }
 
 static void test_products(void **state)

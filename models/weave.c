@@ -59,8 +59,10 @@ bool weave_plan_model(struct model *m, const struct kernels *kernels, struct are
 
 void weave_place(struct weave_plan *plan, unsigned char *at)
 {
-    for (size_t i = 0; i < plan->n; at += plan->weaves[i++].n_bytes)
+    for (size_t i = 0; i < plan->n; i++) {
         plan->weaves[i].memory = at;
+        at += plan->weaves[i].n_bytes;
+    }
 }
 
 /* ---- work ---- */

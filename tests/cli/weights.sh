@@ -20,6 +20,21 @@ for form in stored q8 q4; do
     same "300 ids with -w $form on 3 threads" "$tmp/logits.1" "$tmp/logits.3"
 done
 refuses "another form" 2 'none of stored|q8|q4' -w q5 "Once"
+
+# What is stored in 8 or 4 bits keeps its codes with -w, in an order that suits the processor.
+succeeds "quantize -w q8" quantize -w q8 -q -o "$tmp/q8"
+for threads in 1 2 3; do
+    for form in stored q4; do
+        "$TGEN" score -m "$tmp/q8" -w $form -t $threads --ids "$ids" --logits "$tmp/logits.$form" </dev/null >/dev/null
+    done
+    same "300 ids of a directory in 8 bits, with and without -w, $threads threads" "$tmp/logits.stored" "$tmp/logits.q4"
+done
+for model in llama-awq llama-gptq llama-ct-int4_asym; do
+    for threads in 1 3; do
+        "$TGEN" score -m tests/golden/quantised/$model -w q4 -t $threads --ids 1,2,3,4,5,6,7,8,9 --logits "$tmp/logits.$threads" </dev/null >/dev/null
+    done
+    same "$model with -w q4 on 3 threads" "$tmp/logits.1" "$tmp/logits.3"
+done
 succeeds "a model that is quantised already" -w q4 -m tests/golden/quantised/llama-ct-int4 --ids 1 --print-ids -n 2
 
 finish

@@ -91,7 +91,7 @@ INLINE struct ahead ab_ahead(int type, const void *next, size_t n_dims, size_t n
     if (type == CACHE_PAIRS || next == NULL)
         return (struct ahead){.n_rows = 0};
     const size_t n = n_dims * ATTEND_BLOCK * cache_size(type);
-    struct ahead ahead = ahead_in_turns(next, n, n, 1, n_steps ? n_steps : 1);
+    struct ahead ahead = ahead_in_turns(next, n, n, 1, n_steps);
     if (n_steps == 0)
         ahead_turn(&ahead);
     return ahead;

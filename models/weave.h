@@ -36,7 +36,7 @@ void weave_place(struct weave_plan *plan, unsigned char *at);
 /* By all workers of a pool. */
 void weave_run(struct compute *c, struct weave *weave);
 
-/* Every role's matrix becomes what it has been woven to. */
+/* Every role's matrix becomes what it has been woven to. By now all are quantised. */
 void weave_replace(const struct weave_plan *plan, struct model *m);
 
 #endif

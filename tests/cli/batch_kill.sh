@@ -18,7 +18,8 @@ took=$((($(date +%s%N) - begin) / 1000000))
 # killed SIGNAL FILE: starts a job and ends it after a random time; whether it was ended is in $hit. Where a sanitizer looks
 # for leaks at the end, kill -9 would hit that too, and it complains.
 killed() {
-    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 "$TGEN" batch -q -t 1 --parallel 2 -o "$2" "$tmp/lines" </dev/null >/dev/null 2>>"$tmp/err" &
+    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 \
+        "$TGEN" batch -q -t 1 --parallel 2 -o "$2" "$tmp/lines" </dev/null >/dev/null 2>>"$tmp/err" &
     program=$!
     random=$(od -An -N2 -tu2 /dev/urandom)
     sleep "$(awk -v r="$random" -v t="$took" 'BEGIN { printf "%.4f", r / 65536 * t / 2000 }')"

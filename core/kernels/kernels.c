@@ -170,17 +170,16 @@ const char *const kernels_levels[] = {
     NULL,
 };
 
-struct kernels_hints kernels_hints = {.stream = SIZE_MAX, .into_l1 = true};
-
 /* A thread of Zen 4 reads 33 GB/s of a matrix in BF16 that is asked for 2 lines ahead, 32 where it
  * is 4 and 28 where it is 16, and codes likewise; Zen 5 reads 33 without hints and 36 where it is
  * 16. L1 is a third smaller than there, too: what comes later is read from L2 at up to twice the
  * speed. */
+bool kernels_asks_early = true;
+
 static void find_hints(void)
 {
 #if defined(__x86_64__)
-    if (is_zen4())
-        kernels_hints = (struct kernels_hints){.stream = 2 * 64, .into_l1 = false};
+    kernels_asks_early = !is_zen4();
 #endif
 }
 

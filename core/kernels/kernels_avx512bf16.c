@@ -16,13 +16,14 @@
 /*
  * BF_W rows of weights, BF_K values of each, lie in L1, or nearly, beside the rows of x of this
  * tile and of the next, while the same values of BF_X_MAX rows of x pass by from L2. In columns the
- * block passes by from L2, too: twice what L1 would hold, and sums are loaded half as often.
- * BF_SUMS floats hold the sums of few rows of x for as many columns as possible, so that stored
+ * block passes by from L2, too: twice what L1 would hold, and sums are loaded half as often. Zen 5,
+ * whose L1 is larger, has half of it. BF_SUMS floats hold the sums of few rows of x for as many columns as possible, so that stored
  * rows are read in long pieces.
  */
 enum {
     BF_LANES = 32, /* bf16 in a vector */
     BF_FEW = 8,
+    BF_FEW_EARLY = 16, /* the same on processors that ask early */
     BF_COLS_FEW = 12, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
@@ -31,6 +32,8 @@ enum {
     BF_STREAMS = 4,
     BF_LONG = 512,        /* values of a row from which on few rows of x ask for it */
     BF_AHEAD = 16 * LINE, /* bytes */
+    BF_AHEAD_SEVERAL = 40 * LINE,
+    BF_ORDER = 4, /* rows of x up to which strips are asked for in order */
     BF_SUMS = 4096,
     BF_COLS = 64,
     BF_COLS_V = BF_COLS / V_LANES,
@@ -193,25 +196,24 @@ INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, s
         q[i] = bf_quarters(acc[i][0], acc[i][1], acc[i][2], acc[i][3]);
 }
 
-/* What a tile asks for: n of its streams from `first` on, in the row that comes next, or soon. */
+/* What a tile asks for: so many values behind those of n of its streams from `first` on, into L1
+ * where they come soon. */
 struct bf_asks {
-    size_t first, n;
+    size_t first, n, distance;
     bool soon;
 };
 
-/* sums[j] += values [k, k + n) of row i + j of x times those of 4 streams; n_x of them and `asks`
- * are constants wherever this is inlined. */
+/* sums[j] += values [k, k + n) of row i + j of x times those of 4 streams; n_x of them and `asks`,
+ * but for the distance, are constants wherever this is inlined. */
 INLINE void bf_few_tile(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
                         size_t k, size_t n, size_t i, size_t n_x, struct bf_asks asks)
 {
-    const size_t soon = stream_ahead(BF_AHEAD) / sizeof(uint16_t);
     const uint16_t *x[BF_X];
     vf q[BF_X];
     for (size_t j = 0; j < n_x; j++)
         x[j] = bf_x(a, i + j) + k;
     if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))
-        bf_tile(q, x, w, n, n_x, w + asks.first, asks.n, asks.soon ? soon : a->w_stride, asks.soon,
-                NULL);
+        bf_tile(q, x, w, n, n_x, w + asks.first, asks.n, asks.distance, asks.soon, NULL);
     else
         bf_tile(q, x, w, n, n_x, NULL, 0, 0, false, NULL);
     UNROLL
@@ -219,29 +221,42 @@ INLINE void bf_few_tile(const struct linear_args *a, __m128 *sums, const uint16_
         sums[i + j] += bf_sum4(q[j]);
 }
 
-/* From 5 rows of x on the next rows are asked for, and two tiles of 4 ask for half of them each:
- * memory must not wait for the second. */
-INLINE void bf_few_tiles(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
-                         size_t k, size_t n)
+/* All tiles ask for what comes soon: where there are several, memory must not wait for the others,
+ * so they ask farther ahead. */
+INLINE void bf_few_soon(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
+                        size_t k, size_t n)
 {
-    const struct bf_asks soon = {0, BF_STREAMS, true}, next = {0, BF_STREAMS, false};
-    const struct bf_asks half = {0, 2, false}, rest = {2, 2, false}, none = {0, 0, false};
+    const bool several = a->n_x == 3 || a->n_x > 4;
+    const size_t n_bytes = stream_ahead(several ? BF_AHEAD_SEVERAL : BF_AHEAD);
+    const struct bf_asks soon = {0, BF_STREAMS, n_bytes / sizeof(uint16_t), true};
+    size_t i = 0;
+    for (; i + 4 <= a->n_x; i += 4)
+        bf_few_tile(a, sums, w, k, n, i, 4, soon);
+    if (i + 2 <= a->n_x) {
+        bf_few_tile(a, sums, w, k, n, i, 2, soon);
+        i += 2;
+    }
+    if (i < a->n_x)
+        bf_few_tile(a, sums, w, k, n, i, 1, soon);
+}
+
+/* From 5 rows of x on, on processors that do not ask early: the next rows, and two tiles of 4 ask for
+ * half of them each, as memory must not wait for the second. */
+INLINE void bf_few_next(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
+                        size_t k, size_t n)
+{
+    const size_t next = a->w_stride;
+    const struct bf_asks all = {0, BF_STREAMS, next, false}, none = {0, 0, next, false};
+    const struct bf_asks half = {0, 2, next, false}, rest = {2, 2, next, false};
     if (a->n_x == 8) {
         bf_few_tile(a, sums, w, k, n, 0, 4, half);
         bf_few_tile(a, sums, w, k, n, 4, 4, rest);
-    } else if (a->n_x > 4) {
-        bf_few_tile(a, sums, w, k, n, 0, 4, next);
+    } else {
+        bf_few_tile(a, sums, w, k, n, 0, 4, all);
         if (a->n_x > 5)
             bf_few_tile(a, sums, w, k, n, 4, 2, none);
         if (a->n_x % 2)
             bf_few_tile(a, sums, w, k, n, a->n_x - 1, 1, none);
-    } else if (a->n_x == 4) {
-        bf_few_tile(a, sums, w, k, n, 0, 4, soon);
-    } else {
-        if (a->n_x > 1)
-            bf_few_tile(a, sums, w, k, n, 0, 2, soon);
-        if (a->n_x % 2)
-            bf_few_tile(a, sums, w, k, n, a->n_x - 1, 1, soon);
     }
 }
 
@@ -250,13 +265,17 @@ static void bf_rows_few(const struct linear_args *a)
 {
     const size_t n_rows = (a->n_w + BF_STREAMS - 1) / BF_STREAMS, piece = bf_piece_k(a->n_k, BF_K);
     for (size_t row = 0; row < n_rows; row++) {
-        __m128 sums[BF_FEW] = {{0}};
+        __m128 sums[BF_FEW_EARLY] = {{0}};
         for (size_t k = 0; k < a->n_k; k += piece) {
+            const size_t n = at_most(a->n_k - k, piece);
             const uint16_t *w[BF_STREAMS];
             for (size_t s = 0; s < BF_STREAMS; s++)
                 w[s] = (const uint16_t *)a->w +
                        at_most(row + s * n_rows, a->n_w - 1) * a->w_stride + k;
-            bf_few_tiles(a, sums, w, k, at_most(a->n_k - k, piece));
+            if (kernels_asks_early || a->n_x <= 4)
+                bf_few_soon(a, sums, w, k, n);
+            else
+                bf_few_next(a, sums, w, k, n);
         }
         for (size_t i = 0; i < a->n_x; i++)
             for (size_t s = 0; s < BF_STREAMS && row + s * n_rows < a->n_w; s++)
@@ -365,7 +384,7 @@ static void bf_rows_empty(const struct linear_args *a)
 
 static void linear_rows_bf16(const struct linear_args *a)
 {
-    if (a->n_x <= BF_FEW)
+    if (a->n_x <= (kernels_asks_early ? BF_FEW_EARLY : BF_FEW))
         bf_rows_few(a);
     else if (a->n_k > 0)
         bf_rows_many(a);
@@ -421,7 +440,7 @@ struct bf_part {
 /* sums += values [k, k + n_k) of x times their rows. Meanwhile `ahead` is asked for or, where that
  * is NULL, the two rows behind these are read, which lie at once behind them. */
 INLINE void bf_strip(const struct linear_args *a, const struct bf_part *p, size_t k, size_t n_k,
-                     struct strips *ahead)
+                     size_t strip_k, struct ahead *ahead)
 {
     const volatile char *next = (const volatile char *)bf_w(a, k + 2, 0);
     const volatile char *const end = (const volatile char *)bf_w(a, a->n_k, 0);
@@ -429,7 +448,7 @@ INLINE void bf_strip(const struct linear_args *a, const struct bf_part *p, size_
     for (size_t c = 0, n = p->first; c < p->n; c += n, n = BF_LANES) {
         vi low[STRIP_K / 2], high[STRIP_K / 2];
         if (ahead)
-            strips_turn(ahead, STRIP_K);
+            strips_turn(ahead, strip_k);
         else if (next + LINE < end) {
             (void)next[0];
             (void)next[LINE];
@@ -463,15 +482,16 @@ static void bf_finish_part(const struct linear_args *a, const struct bf_part *p)
     }
 }
 
-/* Whether a matrix is best read in order, two rows at a time: a single stream is what processors
- * foresee best. Four rows and the sums stay in L1. */
+/* Whether a matrix is best read in order, two rows at a time, without hints: a single stream is what
+ * processors foresee best. Four rows and the sums stay in L1. */
 static bool bf_is_stream(const struct linear_args *a)
 {
     enum { MOST = 1664 };
     return a->n_x == 1 && a->n_w == a->w_stride && a->n_w <= MOST;
 }
 
-static void bf_cols_few(const struct linear_args *a)
+/* Strips of strip_k rows, or fewer at the end. */
+INLINE void bf_cols_few(const struct linear_args *a, size_t strip_k)
 {
     float sums[BF_SUMS] __attribute__((aligned(64)));
     const size_t stride = BF_SUMS / (a->n_x ? a->n_x : 1) / BF_LANES * BF_LANES;
@@ -479,19 +499,19 @@ static void bf_cols_few(const struct linear_args *a)
         const size_t first = bf_to_line(a, c), over = BF_LANES - first;
         n = at_most(a->n_w - c, stride - over);
         const struct bf_part p = {c, n, first, stride, sums};
-        struct strips ahead =
-            strips_of(bf_w(a, 0, c) - over, 2 * a->w_stride, 2 * (n + over), a->n_k, STRIP_K);
+        struct ahead ahead =
+            strips_of(bf_w(a, 0, c) - over, 2 * a->w_stride, 2 * (n + over), a->n_k, strip_k);
         const size_t n_sums = (n + over + BF_LANES - 1) / BF_LANES * BF_LANES;
         size_t k = 0;
         for (size_t i = 0; i < a->n_x; i++)
             memset(sums + i * stride, 0, n_sums * sizeof *sums);
-        if (bf_is_stream(a))
+        if (strip_k == STRIP_K && bf_is_stream(a))
             for (; k < a->n_k; k += 2)
-                bf_strip(a, &p, k, 2, NULL);
-        for (; k + STRIP_K <= a->n_k; k += STRIP_K)
-            bf_strip(a, &p, k, STRIP_K, &ahead);
+                bf_strip(a, &p, k, 2, 2, NULL);
+        for (; k + strip_k <= a->n_k; k += strip_k)
+            bf_strip(a, &p, k, strip_k, strip_k, &ahead);
         for (; k < a->n_k; k += 2)
-            bf_strip(a, &p, k, 2, &ahead);
+            bf_strip(a, &p, k, 2, strip_k, &ahead);
         bf_finish_part(a, &p);
     }
 }
@@ -586,7 +606,7 @@ static void bf_cols_many(const struct linear_args *a)
 {
     float sums[(BF_X_MAX + BF_X) * BF_COLS] __attribute__((aligned(64)));
     vi block[BF_COLS_K / 2 * BF_COLS_V];
-    const size_t most_k = bf_piece_k(a->n_k, BF_COLS_K);
+    const size_t most_k = bf_piece_k(a->n_k, kernels_asks_early ? BF_COLS_K / 2 : BF_COLS_K);
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_COLS, most_k);
         while (p.n_w) {
@@ -599,10 +619,14 @@ static void bf_cols_many(const struct linear_args *a)
 
 static void linear_cols_bf16(const struct linear_args *a)
 {
-    if (a->n_x <= BF_COLS_FEW)
-        bf_cols_few(a);
-    else
+    if (a->n_x > BF_COLS_FEW)
         bf_cols_many(a);
+    else if (!kernels_asks_early || a->n_x > BF_ORDER)
+        bf_cols_few(a, STRIP_K);
+    else if (a->n_x > 2)
+        bf_cols_few(a, STRIP_ORDER_K);
+    else
+        bf_cols_few(a, 2);
 }
 
 /* ---- the limit ---- */

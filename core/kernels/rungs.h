@@ -9,15 +9,11 @@
 #include "core/kernels/kernels.h"
 
 /*
- * What the processor bears of hints, which bring memory nearer before it is wanted. Known before a
- * rung is filled.
+ * Whether the processor gains by hints, which bring memory nearer, that come early and go into L1.
+ * Where it does not, too many lines on their way hold up the loads themselves, and L1 may not keep
+ * them until their turn. Known before a rung is filled.
  */
-struct kernels_hints {
-    size_t stream; /* the most bytes ahead of each of some streams that go to the end of a matrix:
-                      too many lines on their way hold up the loads themselves */
-    bool into_l1;  /* whether L1 keeps what weights.inc's struct ahead asks for until its turn */
-};
-extern struct kernels_hints kernels_hints;
+extern bool kernels_asks_early;
 
 /* Independent chains of a peak: two units with a latency of 5 cycles need ten, and twelve leave
  * operands room in sixteen registers. */

@@ -57,18 +57,16 @@ struct product {
     bool add;
 };
 
-/* The form of x that a matrix is multiplied with; *group of OPERAND_I8. */
-static enum operand_form best_form(const struct kernels *kernels, const struct linear *l,
-                                   size_t *group)
+/* What x becomes to be multiplied with a matrix. */
+static struct operand_kind best_kind(const struct kernels *kernels, const struct linear *l)
 {
-    *group = 0;
-    if (l->quant && !l->transposed)
-        *group = quant_i8_group(l->quant);
-    if (*group)
-        return quant_is_split(l->quant) ? OPERAND_I8_SPLIT : OPERAND_I8;
+    const size_t group = l->quant && !l->transposed ? quant_i8_group(l->quant) : 0;
+    if (group)
+        return (struct operand_kind){quant_is_split(l->quant) ? OPERAND_I8_SPLIT : OPERAND_I8,
+                                     group, l->quant->order};
     if (!l->quant && l->dtype == DTYPE_BF16 && kernels->linear_rows_bf16)
-        return OPERAND_BF16;
-    return OPERAND_F32;
+        return (struct operand_kind){.form = OPERAND_BF16};
+    return (struct operand_kind){.form = OPERAND_F32};
 }
 
 static void apply_stored(const struct product *p, struct linear_args *args, size_t row)
@@ -93,7 +91,7 @@ static void apply_i8(const struct product *p, const struct linear_args *args, si
                                             .y_stride = args->y_stride,
                                             .x = p->x->made,
                                             .x_stride = p->x->room->row_bytes,
-                                            .x_group = p->x->group,
+                                            .x_group = p->x->kind.group,
                                             .n_x = args->n_x,
                                             .n_k = args->n_k,
                                             .n_w = args->n_w,
@@ -173,31 +171,28 @@ static void apply_sums(struct product *p, size_t begin, size_t end)
 
 bool linear_rounds(const struct worker *w, const struct linear *l)
 {
-    size_t group;
-    return best_form(w->kernels, l, &group) != OPERAND_F32;
+    return best_kind(w->kernels, l).form != OPERAND_F32;
 }
 
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
 {
-    size_t group;
-    const enum operand_form form = best_form(w->kernels, l, &group);
-    if (form != OPERAND_F32)
-        operand_make(w, x, form, group);
+    const struct operand_kind kind = best_kind(w->kernels, l);
+    if (kind.form != OPERAND_F32)
+        operand_make(w, x, &kind);
 }
 
 /* The first sums of all outputs, with x in its form. */
 static struct product product_of(struct worker *w, const struct linear *l, struct operand *x,
                                  float *y, size_t y_stride, enum linear_store store)
 {
-    size_t group;
-    enum operand_form form = best_form(w->kernels, l, &group);
-    if (form != OPERAND_F32 && !operand_make(w, x, form, group))
-        form = OPERAND_F32;
+    struct operand_kind kind = best_kind(w->kernels, l);
+    if (kind.form != OPERAND_F32 && !operand_make(w, x, &kind))
+        kind.form = OPERAND_F32;
     assert(x->n_k == (size_t)l->n_in);
     return (struct product){.kernels = w->kernels,
                             .l = l,
                             .x = x,
-                            .form = form,
+                            .form = kind.form,
                             .y = y,
                             .y_stride = y_stride,
                             .n_k = first_sum(l),

@@ -5,6 +5,9 @@
 
 #include "core/kernels/kernels.h"
 
+#include <assert.h>
+#include <string.h>
+
 enum {
     FEW_ROWS = 4, /* made by everybody */
     SUM_ROWS = 8, /* have room for sums, twice; one takes less than two rows of bf16 */
@@ -57,26 +60,47 @@ struct operand operand_part(const struct operand *o, size_t first, size_t n)
     part.x += first * o->x_stride;
     part.n = n;
     part.is_part = true;
-    if (o->form != OPERAND_F32)
+    if (o->kind.form != OPERAND_F32)
         part.made += first * o->room->row_bytes;
     return part;
+}
+
+static void make_ordered(const struct kernels *kernels, const struct operand *o, const float *x,
+                         unsigned char *to)
+{
+    float ordered[OPERAND_ORDERED];
+    for (size_t k = 0; k < o->n_k; k++)
+        ordered[k] = x[o->kind.order[k]];
+    kernels->to_i8(to, ordered, o->n_k, o->kind.group, o->kind.form == OPERAND_I8_SPLIT);
 }
 
 static void make_row(const struct kernels *kernels, const struct operand *o, size_t i,
                      unsigned char *to)
 {
     const float *const x = o->x + i * o->x_stride;
-    if (o->form == OPERAND_BF16)
+    const struct operand_kind *const kind = &o->kind;
+    if (kind->form == OPERAND_BF16)
         kernels->to_bf16((uint16_t *)(void *)to, x, o->n_k);
+    else if (kind->order)
+        make_ordered(kernels, o, x, to);
     else
-        kernels->to_i8(to, x, o->n_k, o->group, o->form == OPERAND_I8_SPLIT);
+        kernels->to_i8(to, x, o->n_k, kind->group, kind->form == OPERAND_I8_SPLIT);
 }
 
-bool operand_make(struct worker *w, struct operand *o, enum operand_form form, size_t group)
+/* Matrices that read the same rows are often sorted alike. */
+static bool is_made(const struct operand *o, const struct operand_kind *kind)
+{
+    const uint32_t *const a = o->kind.order, *const b = kind->order;
+    return o->kind.form == kind->form && o->kind.group == kind->group &&
+           (a == b || (a && b && memcmp(a, b, o->n_k * sizeof *a) == 0));
+}
+
+bool operand_make(struct worker *w, struct operand *o, const struct operand_kind *kind)
 {
     const struct operand_room *const room = o->room;
-    if (o->form == form && o->group == group)
+    if (is_made(o, kind))
         return true;
+    assert(!kind->order || o->n_k <= OPERAND_ORDERED);
     size_t row_bytes;
     if (!room || o->is_part || !room_row_bytes(o->n_k, &row_bytes) || row_bytes > room->row_bytes)
         return false;
@@ -87,13 +111,12 @@ bool operand_make(struct worker *w, struct operand *o, enum operand_form form, s
     } else {
         if (o->n > room->n_rows)
             return false;
-        if (o->form != OPERAND_F32)
+        if (o->kind.form != OPERAND_F32)
             worker_sync(w); /* others may still read the form before */
         worker_share(w, o->n, 1, &begin, &end);
     }
     unsigned char *const rows = room->base + first * room->row_bytes;
-    o->form = form;
-    o->group = group;
+    o->kind = *kind;
     o->made = rows;
     for (size_t i = begin; i < end; i++)
         make_row(w->kernels, o, i, rows + i * room->row_bytes);

@@ -18,6 +18,16 @@ enum operand_form {
     OPERAND_I8_SPLIT /* codes in the order that weights of 4 bits ask for (kernels.h) */
 };
 
+/* What rows become. Groups and an order are those of OPERAND_I8. */
+struct operand_kind {
+    enum operand_form form;
+    size_t group;
+    const uint32_t *order; /* [n_k] or NULL: which value comes when; kept */
+};
+
+/* The most values that an order may have. */
+enum { OPERAND_ORDERED = 32768 };
+
 /* Where forms are made: room for n_rows rows of all workers together, and for a few rows of each
  * worker's own. */
 struct operand_room {
@@ -37,8 +47,7 @@ struct operand {
     bool is_part;
 
     /* for operand.c and linear.c */
-    enum operand_form form; /* what the room holds of it now; OPERAND_F32: nothing */
-    size_t group;
+    struct operand_kind kind;  /* what the room holds of it now; OPERAND_F32: nothing */
     const unsigned char *made; /* [n], row_bytes apart */
 };
 
@@ -56,8 +65,8 @@ struct operand operand_rows(const float *x, size_t x_stride, size_t n, size_t n_
  * one, it stays with f32. */
 struct operand operand_part(const struct operand *o, size_t first, size_t n);
 
-/* Makes the form, unless it is there already; all workers come here. group: of OPERAND_I8. Returns
- * false where there is no room for it. */
-bool operand_make(struct worker *w, struct operand *o, enum operand_form form, size_t group);
+/* Makes them so, unless they are already; all workers come here. Returns false where there is no
+ * room for it. */
+bool operand_make(struct worker *w, struct operand *o, const struct operand_kind *kind);
 
 #endif

@@ -62,6 +62,9 @@ struct quant {
     size_t n_woven;     /* rows of whole strips that are woven, the first ones */
     bool zeros_packed;  /* as codes are, else I8 */
     uint32_t zeros_add; /* to each packed word */
+    const uint32_t
+        *order; /* [n_in]: which input a column is, where weaving sorted them, or NULL; */
+    const struct quant *stored; /* the matrix as it was before, for products in f32 */
 };
 
 /* Checks the parts of a matrix [n_out, n_in] against each other and fills in *q. Tensors of more
@@ -90,8 +93,8 @@ size_t quant_i8_group(const struct quant *q);
 /* Whether quant_apply_i8 wants their codes in the split order (kernels.h). */
 bool quant_is_split(const struct quant *q);
 
-/* kernels->linear_i8 with rows [row, row + a->n_w) of *q for weights: a tells all but them. A woven
- * matrix takes kernels of a level that has linear_woven. */
+/* kernels->linear_i8 with rows [row, row + a->n_w) of *q for weights: a tells all but them, x with
+ * its values in q->order. A woven matrix takes kernels of a level that has linear_woven. */
 void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,
                     const struct linear_i8_args *a);
 

@@ -187,6 +187,12 @@ static void words_of_piece(const struct quant *q, size_t row, size_t n_rows, siz
 
 /* ---- products ---- */
 
+/* Columns that have been sorted would meet x in another order. */
+static const struct quant *as_stored(const struct quant *q)
+{
+    return q->stored ? q->stored : q;
+}
+
 /* A window of the matrix, and where its rows of codes begin. */
 struct window {
     size_t row, n_rows;
@@ -242,6 +248,7 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
 void quant_apply(const struct kernels *kernels, const struct quant *q, size_t row,
                  const struct linear_args *a)
 {
+    q = as_stored(q);
     assert(row + a->n_w <= q->n_out && a->n_k == q->n_in);
     uint32_t words[STRIP_R * MOST_WORDS];
     const bool wide = q->layout->in_columns || a->n_x > FEW_X;
@@ -262,6 +269,7 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,
                             size_t column, const struct linear_args *a)
 {
+    q = as_stored(q);
     assert(row + a->n_k <= q->n_out && column + a->n_w <= q->n_in && column % 8 == 0);
     float tile[TILE_R * PIECE_K] __attribute__((aligned(64)));
     uint32_t words[TILE_R * MOST_WORDS];
@@ -374,6 +382,7 @@ void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t
 
 void quant_row(const struct kernels *kernels, const struct quant *q, size_t row, float *out)
 {
+    q = as_stored(q);
     assert(row < q->n_out);
     uint32_t words[MOST_WORDS];
     for (size_t k = 0; k < q->n_in; k += PIECE_K) {

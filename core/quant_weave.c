@@ -1,11 +1,13 @@
 /*
  * Codes in rows go word by word of a strip's rows; those in columns (GPTQ's, AWQ's) lie nearly so
  * already and become the same as int4 in rows. A woven matrix is codes, scales and, where they were
- * in columns, zero points, one behind the other; rows behind the last whole strip lie in rows.
+ * in columns, zero points, one behind the other; rows behind the last whole strip lie in rows. The
+ * order of columns that are sorted comes last.
  */
 #include "core/quant_weave.h"
 
 #include "core/kernels/kernels.h"
+#include "core/operand.h"
 #include "core/quant_columns.h"
 #include "core/quant_layout.h"
 
@@ -29,15 +31,57 @@ static size_t scales_bytes(const struct quant *q)
     return q->n_out * q->n_groups * SCALE_BYTES;
 }
 
+/* Of zero points that are written. */
+static size_t zeros_bytes(const struct quant *q)
+{
+    return q->layout->in_columns ? q->n_out / 8 * q->n_groups * sizeof(uint32_t) : 0;
+}
+
+static size_t group_of(const struct quant *q, size_t k)
+{
+    return quant_layout_word(q->g_idx + 4 * k);
+}
+
+/* Sorted, columns must be whole groups, or a scale would be another column's. */
+static bool can_sort(const struct quant *q)
+{
+    size_t left[QUANT_LAYOUT_MAX_GROUPS];
+    if (q->n_in > OPERAND_ORDERED || q->n_in != q->n_groups * q->block_in || q->n_out % STRIP)
+        return false;
+    for (size_t g = 0; g < q->n_groups; g++)
+        left[g] = q->block_in;
+    for (size_t k = 0; k < q->n_in; k++)
+        if (left[group_of(q, k)]-- == 0)
+            return false;
+    return true;
+}
+
 size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q)
 {
     const int type = quant_is_split(q) ? DOT_U4 : DOT_I8;
-    const bool in_columns = q->layout->in_columns;
-    if (!kernels->linear_woven[type] || quant_i8_group(q) == 0 || q->n_woven || q->n_out < STRIP ||
-        dtype_size(q->scale_dtype) != SCALE_BYTES || q->n_in * q->layout->bits % 32 != 0)
+    struct quant sorted = *q;
+    sorted.g_idx = NULL;
+    if (!kernels->linear_woven[type] || quant_i8_group(&sorted) == 0 || q->n_woven ||
+        q->n_out < STRIP || dtype_size(q->scale_dtype) != SCALE_BYTES ||
+        q->n_in * q->layout->bits % 32 != 0 || (q->g_idx && !can_sort(q)))
         return 0;
-    const size_t zeros = in_columns ? q->n_out / 8 * q->n_groups * sizeof(uint32_t) : 0;
-    return codes_bytes(q) + scales_bytes(q) + zeros;
+    return codes_bytes(q) + scales_bytes(q) + zeros_bytes(q) +
+           (q->g_idx ? q->n_in * sizeof *q->order : 0);
+}
+
+/* Groups one after another, each column where it was among those of its group. */
+static void sort_columns(const struct quant *q, uint32_t *order)
+{
+    size_t next[QUANT_LAYOUT_MAX_GROUPS];
+    for (size_t g = 0; g < q->n_groups; g++)
+        next[g] = g * q->block_in;
+    for (size_t k = 0; k < q->n_in; k++)
+        order[next[group_of(q, k)]++] = (uint32_t)k;
+}
+
+static uint32_t *order_at(const struct quant *q, unsigned char *to)
+{
+    return (uint32_t *)(void *)(to + codes_bytes(q) + scales_bytes(q) + zeros_bytes(q));
 }
 
 void quant_woven_init(const struct quant *q, unsigned char *to, struct quant *woven)
@@ -46,6 +90,12 @@ void quant_woven_init(const struct quant *q, unsigned char *to, struct quant *wo
     woven->codes = to;
     woven->scales = to + codes_bytes(q);
     woven->n_woven = q->n_out / STRIP * STRIP;
+    if (q->g_idx) {
+        sort_columns(q, order_at(q, to));
+        woven->order = order_at(q, to);
+        woven->stored = q;
+        woven->g_idx = NULL;
+    }
     if (!q->layout->in_columns)
         return;
     uint32_t *const zeros = (uint32_t *)(void *)(to + codes_bytes(q) + scales_bytes(q));
@@ -92,8 +142,26 @@ static void weave_rows(const struct quant *q, unsigned char *codes, unsigned cha
     memcpy(scales + r * own, q->scales + r * own, (end - r) * own);
 }
 
+/* The codes of a strip from a row on, in an order: 4 bits each. */
+static void weave_sorted(const struct quant *q, const uint32_t *order, size_t row, uint32_t *to)
+{
+    const bool in_columns = q->layout->in_columns;
+    const size_t row_step = in_columns ? 4 : q->row_bytes, step = in_columns ? 4 * q->n_out : 4;
+    for (size_t j = 0; j < q->n_in; j += 8, to += STRIP) {
+        memset(to, 0, STRIP * sizeof *to);
+        for (size_t i = 0; i < 8; i++) {
+            const size_t k = order[j + i];
+            const unsigned char *const from = q->codes + row * row_step + k / 8 * step;
+            for (size_t r = 0; r < STRIP; r++)
+                to[r] |= (quant_layout_word(from + r * row_step) >> 4 * (k % 8) & 15) << 4 * i;
+        }
+    }
+}
+
 void quant_weave_rows(const struct quant *q, unsigned char *to, size_t begin, size_t end)
 {
     assert(begin % STRIP == 0 && (end % STRIP == 0 || end == q->n_out));
     (q->layout->in_columns ? weave_columns : weave_rows)(q, to, to + codes_bytes(q), begin, end);
+    for (size_t r = begin; q->g_idx && r < end; r += STRIP) /* its codes once more */
+        weave_sorted(q, order_at(q, to), r, (uint32_t *)(void *)(to + r * codes_of_row(q)));
 }

@@ -1,6 +1,8 @@
 /*
  * A matrix that is stored quantised, woven as kernels.h's linear_woven wants it: the same codes and
- * scales in memory of the caller's, and so the same products, bit for bit.
+ * scales in memory of the caller's, and so the same products, bit for bit. Where each column has a
+ * group of its own (g_idx: GPTQ's desc_act, compressed-tensors' actorder "group"), columns are
+ * sorted by group, and the matrix gains a product in whole numbers.
  */
 #ifndef CORE_QUANT_WEAVE_H
 #define CORE_QUANT_WEAVE_H
@@ -12,7 +14,8 @@
 size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q);
 
 /* *woven becomes the matrix whose rows quant_weave_rows writes `to`, quant_woven_bytes() in cache
- * lines. Zero points that lie in columns are written here, those in rows used where they are. */
+ * lines. Zero points that lie in columns are written here, and the order of sorted ones; zero
+ * points in rows are used where they are, and so is *q, where columns are sorted. */
 void quant_woven_init(const struct quant *q, unsigned char *to, struct quant *woven);
 
 /* Writes rows [begin, end) of *q, whole strips but for the last ones. Threads may share a matrix.

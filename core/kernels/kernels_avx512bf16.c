@@ -17,14 +17,14 @@
  * BF_W rows of weights, BF_K values of each, lie in L1, or nearly, beside the rows of x of this
  * tile and of the next, while the same values of BF_X_MAX rows of x pass by from L2. In columns the
  * block passes by from L2, too: twice what L1 would hold, and sums are loaded half as often. Zen 5,
- * whose L1 is larger, has half of it. BF_SUMS floats hold the sums of few rows of x for as many columns as possible, so that stored
- * rows are read in long pieces.
+ * whose L1 is larger, has half of it. BF_SUMS floats hold the sums of few rows of x for as many
+ * columns as possible, so that stored rows are read in long pieces.
  */
 enum {
     BF_LANES = 32, /* bf16 in a vector */
     BF_FEW = 8,
     BF_FEW_EARLY = 16, /* the same on processors that ask early */
-    BF_COLS_FEW = 12, /* long pieces pay for longer here: a strip's rows are far apart */
+    BF_COLS_FEW = 12,  /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
     BF_K = 896,
@@ -240,8 +240,8 @@ INLINE void bf_few_soon(const struct linear_args *a, __m128 *sums, const uint16_
         bf_few_tile(a, sums, w, k, n, i, 1, soon);
 }
 
-/* From 5 rows of x on, on processors that do not ask early: the next rows, and two tiles of 4 ask for
- * half of them each, as memory must not wait for the second. */
+/* From 5 rows of x on, on processors that do not ask early: the next rows, and two tiles of 4 ask
+ * for half of them each, as memory must not wait for the second. */
 INLINE void bf_few_next(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
                         size_t k, size_t n)
 {
@@ -482,8 +482,8 @@ static void bf_finish_part(const struct linear_args *a, const struct bf_part *p)
     }
 }
 
-/* Whether a matrix is best read in order, two rows at a time, without hints: a single stream is what
- * processors foresee best. Four rows and the sums stay in L1. */
+/* Whether a matrix is best read in order, two rows at a time, without hints: a single stream is
+ * what processors foresee best. Four rows and the sums stay in L1. */
 static bool bf_is_stream(const struct linear_args *a)
 {
     enum { MOST = 1664 };

@@ -29,7 +29,7 @@ for threads in 1 2 3; do
     done
     same "300 ids of a directory in 8 bits, with and without -w, $threads threads" "$tmp/logits.stored" "$tmp/logits.q4"
 done
-for model in llama-awq llama-gptq llama-ct-int4_asym; do
+for model in llama-awq llama-gptq llama-gptq-desc_act llama-ct-int4_asym llama-ct-int4_gidx; do
     for threads in 1 3; do
         "$TGEN" score -m tests/golden/quantised/$model -w q4 -t $threads --ids 1,2,3,4,5,6,7,8,9 --logits "$tmp/logits.$threads" </dev/null >/dev/null
     done

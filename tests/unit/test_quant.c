@@ -71,6 +71,9 @@ static const struct variant variants[] = {
     {"int8 woven", {QUANT_INT8, 1, 0, false}, 49, 300, DTYPE_BF16, NO_ZEROS, false},
     {"packed4 long row", {QUANT_PACKED4, 1, 0, false}, 40, 520, DTYPE_BF16, NO_ZEROS, false},
     {"packed4 strips", {QUANT_PACKED4, 1, 64, false}, 32, 640, DTYPE_BF16, ZEROS_PACKED, false},
+    {"packed4 sorted", {QUANT_PACKED4, 1, 32, false}, 48, 544, DTYPE_BF16, ZEROS_PACKED, true},
+    {"gptq sorted", {QUANT_GPTQ, 1, 128, true}, 304, 1152, DTYPE_F16, ZEROS_PACKED, true},
+    {"gptq sorted symmetric", {QUANT_GPTQ, 1, 64, true}, 16, 192, DTYPE_F16, ZEROS_8, true},
 };
 
 enum { N_VARIANTS = sizeof variants / sizeof *variants };
@@ -395,12 +398,14 @@ struct product {
     float *y;
     size_t x_stride, n;
     enum linear_store store;
+    const float *rounded; /* what x means in whole numbers, like x; NULL: products stay with f32 */
+    const struct operand_room *room;
 };
 
 static void task(struct worker *w, void *context)
 {
     const struct product *p = context;
-    struct operand x = operand_rows(p->x, p->x_stride, p->n, (size_t)p->l->n_in, NULL);
+    struct operand x = operand_rows(p->x, p->x_stride, p->n, (size_t)p->l->n_in, p->room);
     linear_apply(w, p->l, &x, p->y, (size_t)p->l->n_out, p->store);
 }
 
@@ -439,11 +444,12 @@ static double weight_of(const struct matrix *m, const struct linear *l, size_t r
 static void expect_products(const struct matrix *m, const struct product *p, const float *y0)
 {
     const size_t n_out = (size_t)p->l->n_out, n_in = (size_t)p->l->n_in;
+    const float *const x = p->rounded ? p->rounded : p->x;
     for (size_t i = 0; i < p->n; i++) {
         for (size_t r = 0; r < n_out; r++) {
             double sum = 0, size = 0;
             for (size_t k = 0; k < n_in; k++) {
-                const double term = (double)p->x[i * p->x_stride + k] * weight_of(m, p->l, r, k);
+                const double term = (double)x[i * p->x_stride + k] * weight_of(m, p->l, r, k);
                 sum += term;
                 size += fabs(term);
             }
@@ -470,7 +476,13 @@ static void check_product(const struct matrix *m, struct product p, const char *
     const size_t n_out = (size_t)p.l->n_out, n_y = p.n * n_out;
     float *y0 = malloc(n_y * sizeof *y0), *first = malloc(n_y * sizeof *first);
     float *y = malloc(n_y * sizeof *y);
+    struct operand_room room;
     struct err e;
+    size_t n_bytes;
+    assert_true(operand_room_bytes(p.n, m->n_in, 3, &n_bytes));
+    void *const base = aligned_alloc(64, n_bytes);
+    room = operand_room(base, p.n, m->n_in, 3);
+    p.room = p.rounded ? &room : NULL;
     random_floats(y0, n_y);
     for (int n_threads = 1; n_threads <= 3; n_threads++) {
         struct compute *const c = compute_open(n_threads, level, &e);
@@ -492,6 +504,7 @@ static void check_product(const struct matrix *m, struct product p, const char *
         expect_same(m, p.y, first, n_y, "one row of x at a time");
         compute_close(c);
     }
+    free(base);
     free(y0);
     free(first);
     free(y);
@@ -538,20 +551,33 @@ static void check_products(const struct matrix *m, const char *level)
 
 /* ---- products in whole numbers ---- */
 
-/* Random rows as to_i8 makes them, and in plain what these mean. */
+/* Bytes of a row of to_i8. */
+static size_t whole_stride(const struct matrix *m)
+{
+    const size_t group = quant_i8_group(&m->quant);
+    return kernels_i8_codes(m->n_in) + (m->n_in + group - 1) / group * 8;
+}
+
+/* A row as to_i8 makes it, and in plain what this means. */
+static void whole_row(const struct quant *q, unsigned char *x, float *plain)
+{
+    const size_t n = q->n_in, group = quant_i8_group(q), half = KERNELS_I8_BLOCK / 2;
+    const bool split = quant_is_split(q);
+    kernels_for("scalar")->to_i8(x, plain, n, group, split);
+    for (size_t k = 0; k < n; k++) {
+        const size_t j = k % KERNELS_I8_BLOCK, at = split ? k - j + j / 2 + j % 2 * half : k;
+        float scale;
+        memcpy(&scale, x + kernels_i8_codes(n) + k / group * sizeof scale, sizeof scale);
+        plain[k] = scale * (float)(int8_t)x[at];
+    }
+}
+
+/* Random rows, likewise. */
 static void whole_x(const struct matrix *m, unsigned char *x, size_t x_stride, float *plain)
 {
-    const size_t n = m->n_in, group = quant_i8_group(&m->quant), half = KERNELS_I8_BLOCK / 2;
-    const bool split = quant_is_split(&m->quant);
-    for (size_t i = 0; i < MAX_X; i++, x += x_stride, plain += n) {
-        random_floats(plain, n);
-        kernels_for("scalar")->to_i8(x, plain, n, group, split);
-        for (size_t k = 0; k < n; k++) {
-            const size_t j = k % KERNELS_I8_BLOCK, at = split ? k - j + j / 2 + j % 2 * half : k;
-            float scale;
-            memcpy(&scale, x + kernels_i8_codes(n) + k / group * sizeof scale, sizeof scale);
-            plain[k] = scale * (float)(int8_t)x[at];
-        }
+    for (size_t i = 0; i < MAX_X; i++, x += x_stride, plain += m->n_in) {
+        random_floats(plain, m->n_in);
+        whole_row(&m->quant, x, plain);
     }
 }
 
@@ -583,6 +609,22 @@ static void check_parts(const struct kernels *kernels, const struct matrix *m,
     }
 }
 
+/* A woven copy has the values of the matrix. */
+static void check_woven_values(const struct kernels *kernels, const struct matrix *m,
+                               const struct quant *woven)
+{
+    struct matrix copy = *m;
+    copy.quant = *woven;
+    check_products(&copy, kernels->level);
+    float *const row = malloc(m->n_in * sizeof *row);
+    for (size_t r = 0; r < m->n_out; r++) {
+        quant_row(kernels, woven, r, row);
+        for (size_t k = 0; k < m->n_in; k++)
+            assert_true(row[k] == (float)m->w[r * m->n_in + k]);
+    }
+    free(row);
+}
+
 /* A woven copy is the same matrix, in whole numbers and in f32. */
 static bool check_woven(const struct kernels *kernels, const struct matrix *m,
                         struct linear_i8_args a, const float *y0, const float *first)
@@ -600,16 +642,7 @@ static bool check_woven(const struct kernels *kernels, const struct matrix *m,
     quant_woven_init(&m->quant, to, &woven);
     quant_weave_rows(&m->quant, to, 0, m->n_out);
     check_parts(kernels, m, &woven, a, y0, first);
-    struct matrix copy = *m;
-    copy.quant = woven;
-    check_products(&copy, kernels->level);
-    float *const row = malloc(m->n_in * sizeof *row);
-    for (size_t r = 0; r < m->n_out; r++) {
-        quant_row(kernels, &woven, r, row);
-        for (size_t k = 0; k < m->n_in; k++)
-            assert_true(row[k] == (float)m->w[r * m->n_in + k]);
-    }
-    free(row);
+    check_woven_values(kernels, m, &woven);
     free(to);
     return true;
 }
@@ -618,9 +651,8 @@ static bool check_woven(const struct kernels *kernels, const struct matrix *m,
  * Returns at how many levels it can be woven. */
 static int check_whole(const struct matrix *m)
 {
-    const size_t n_in = m->n_in, n_out = m->n_out, n_y = MAX_X * n_out,
-                 group = quant_i8_group(&m->quant);
-    const size_t x_stride = kernels_i8_codes(n_in) + (n_in + group - 1) / group * 8;
+    const size_t n_in = m->n_in, n_out = m->n_out, n_y = MAX_X * n_out;
+    const size_t group = quant_i8_group(&m->quant), x_stride = whole_stride(m);
     unsigned char *x = aligned_alloc(64, (MAX_X * x_stride + 63) / 64 * 64);
     float *plain = malloc(MAX_X * n_in * sizeof *plain), *bias = malloc(n_out * sizeof *bias);
     float *y0 = malloc(3 * n_y * sizeof *y0), *first = y0 + n_y, *y = first + n_y;
@@ -677,6 +709,86 @@ static void test_whole(void **state)
     }
     assert_int_equal(n, 6); /* of GPTQ and AWQ */
     assert_int_equal(n_woven, 9 * n_levels);
+}
+
+/* Random rows, and what they mean once they are rounded in the order of the matrix. */
+static void sorted_x(const struct matrix *m, float *x, float *rounded)
+{
+    const size_t n = m->n_in;
+    unsigned char *const whole = malloc(whole_stride(m));
+    float *const sorted = malloc(n * sizeof *sorted);
+    for (size_t i = 0; i < MAX_X; i++, x += n, rounded += n) {
+        random_floats(x, n);
+        for (size_t k = 0; k < n; k++)
+            sorted[k] = x[m->quant.order[k]];
+        whole_row(&m->quant, whole, sorted);
+        for (size_t k = 0; k < n; k++)
+            rounded[m->quant.order[k]] = sorted[k];
+    }
+    free(whole);
+    free(sorted);
+}
+
+/* Where columns have an order of their own, weaving sorts them: products in whole numbers are held
+ * to the sum in double. Returns whether it does. */
+static bool check_sorted(const struct kernels *kernels, const struct matrix *m)
+{
+    struct matrix woven = *m;
+    const size_t n = quant_woven_bytes(kernels, &m->quant), n_x = MAX_X * m->n_in;
+    if (n == 0)
+        return false;
+    unsigned char *const to = aligned_alloc(64, (n + 63) / 64 * 64);
+    float *const x = malloc(2 * n_x * sizeof *x), *const rounded = x + n_x;
+    quant_woven_init(&m->quant, to, &woven.quant);
+    quant_weave_rows(&m->quant, to, 0, m->n_out);
+    check_woven_values(kernels, m, &woven.quant);
+    sorted_x(&woven, x, rounded);
+    const struct linear l = linear_of(&woven, NULL);
+    const struct product p = {.l = &l, .x = x, .x_stride = m->n_in, .n = MAX_X, .rounded = rounded};
+    check_product(&woven, p, kernels->level);
+    free(x);
+    free(to);
+    return true;
+}
+
+static void test_sorted(void **state)
+{
+    (void)state;
+    int n = 0, n_levels = 0;
+    for (const char *const *level = kernels_levels; *level; level++) {
+        const struct kernels *const kernels = kernels_for(*level);
+        if (!kernels)
+            continue;
+        n_levels += kernels->linear_woven[DOT_U4] != NULL;
+        for (size_t i = 0; i < N_VARIANTS; i++) {
+            struct matrix m = matrix_make(&variants[i]);
+            matrix_fill(&m);
+            matrix_init(&m);
+            n += m.quant.g_idx && check_sorted(kernels, &m);
+            matrix_free(&m);
+        }
+    }
+    assert_int_equal(n, 3 * n_levels); /* the others have rows behind the last strip */
+}
+
+/* A group of more columns than the others has scales that are not sorted with it. */
+static void test_unsorted(void **state)
+{
+    (void)state;
+    struct matrix m = matrix_make(&variants[N_VARIANTS - 1]);
+    const struct kernels *const kernels = kernels_best();
+    matrix_fill(&m);
+    matrix_init(&m);
+    const bool weaves = kernels->linear_woven[DOT_U4];
+    assert_true((quant_woven_bytes(kernels, &m.quant) > 0) == weaves);
+    const int32_t other = 1;
+    size_t k = 0;
+    while (m.group[k] == other)
+        k++;
+    memcpy(bytes_of(&m.tensors[3]) + 4 * k, &other, sizeof other);
+    matrix_init(&m);
+    assert_true(quant_woven_bytes(kernels, &m.quant) == 0);
+    matrix_free(&m);
 }
 
 static void test_products(void **state)
@@ -1041,10 +1153,11 @@ static void test_accepted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_products),
-        cmocka_unit_test(test_whole),   cmocka_unit_test(test_written_out),
-        cmocka_unit_test(test_lookup),  cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_values),   cmocka_unit_test(test_products),
+        cmocka_unit_test(test_whole),    cmocka_unit_test(test_sorted),
+        cmocka_unit_test(test_unsorted), cmocka_unit_test(test_written_out),
+        cmocka_unit_test(test_lookup),   cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_accepted),
     };
     return cmocka_run_group_tests_name("quant", tests, NULL, NULL);
 }

@@ -621,12 +621,10 @@ static void linear_cols_bf16(const struct linear_args *a)
 {
     if (a->n_x > BF_COLS_FEW)
         bf_cols_many(a);
-    else if (!kernels_asks_early || a->n_x > BF_ORDER)
-        bf_cols_few(a, STRIP_K);
-    else if (a->n_x > 2)
+    else if (kernels_asks_early && a->n_x <= BF_ORDER)
         bf_cols_few(a, STRIP_ORDER_K);
     else
-        bf_cols_few(a, 2);
+        bf_cols_few(a, STRIP_K);
 }
 
 /* ---- the limit ---- */

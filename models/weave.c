@@ -3,6 +3,7 @@
 #include "core/kernels/kernels.h"
 #include "core/quant_weave.h"
 #include "models/internal.h"
+#include "models/roles.h"
 #include "models/walk.h"
 
 #include <stdlib.h>
@@ -29,10 +30,12 @@ static void drop_doubles(struct weave_plan *plan)
     plan->n = n;
 }
 
-/* MLA looks at the matrix behind its cache head by head, in f32. */
+/* MLA looks at the matrix behind its cache head by head, in f32. Experts take rows in a form that
+ * is made once: those that are sorted in different orders would stay with f32. */
 static size_t woven_bytes(const struct kernels *kernels, enum role role, const struct linear *l)
 {
-    const bool is_used = l->quant && role != ROLE_KV_B;
+    const bool is_used =
+        l->quant && role != ROLE_KV_B && !(l->quant->g_idx && roles_per_expert(role));
     return is_used ? round_up(quant_woven_bytes(kernels, l->quant), LINE) : 0;
 }
 

@@ -176,7 +176,7 @@ const char *const kernels_levels[] = {
  * speed. */
 bool kernels_asks_early = true;
 
-static void find_hints(void)
+static void find_asks(void)
 {
 #if defined(__x86_64__)
     kernels_asks_early = !is_zen4();
@@ -190,7 +190,7 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void build_tables(void)
 {
-    find_hints();
+    find_asks();
     while (n_tables < N_RUNGS && rungs[n_tables].runs_here()) {
         struct kernels *k = &tables[n_tables];
         if (n_tables > 0)

@@ -95,6 +95,7 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
             some.y = area_floats(4, some.n_x * some.n_w);
             for (size_t j = 0; j < some.n_x; j++)
                 memcpy(some.y + j * some.n_w, y0 + (i + j) * a.y_stride + r, some.n_w * sizeof *y);
+            ask_anyhow();
             f(&some);
             for (size_t j = 0; j < some.n_x; j++)
                 expect_same(some.y + j * some.n_w, y + (i + j) * a.y_stride + r, some.n_w,
@@ -170,6 +171,7 @@ static struct linear_i8_args i8_random(int type, bool woven, float *y0)
     struct linear_i8_args a = {.n_x = large ? 500 + random_below(60) : 1 + random_size(40),
                                .n_w = large ? 200 + random_below(60) : random_size(200),
                                .scale = 1};
+    ask_anyhow();
     a.x_group = (size_t)32 << random_below(3);
     a.n_k = random_below(2) ? a.x_group * (1 + random_below(12)) : 1 + random_size(1500);
     if (!large && random_below(16) == 0) { /* more groups than a kernel takes at once */
@@ -256,6 +258,7 @@ static void i8_again(linear_i8_fn *f, const struct linear_i8_args *a, size_t uni
     b.bias = a->bias ? a->bias + r : NULL;
     b.y = malloc(b.n_w * sizeof *b.y);
     memcpy(b.y, y0 + i * a->y_stride + r, b.n_w * sizeof *b.y);
+    ask_anyhow();
     f(&b);
     expect_same(b.y, a->y + i * a->y_stride + r, b.n_w, "rows cut differently");
     free(b.y);

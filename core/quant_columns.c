@@ -277,7 +277,8 @@ void quant_columns_rows(const struct quant *q, size_t row, size_t n, uint32_t *c
 void quant_columns_strips(const struct quant *q, size_t row, size_t n, uint32_t *codes,
                           unsigned char *scales)
 {
-    (q->type == QUANT_AWQ ? strips_of_awq : strips_of_gptq)(q, row, n, codes);
+    if (codes)
+        (q->type == QUANT_AWQ ? strips_of_awq : strips_of_gptq)(q, row, n, codes);
     strips_of_scales(q, row, n, scales);
 }
 

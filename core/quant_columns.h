@@ -19,7 +19,8 @@ void quant_columns_words(const struct quant *q, size_t row, size_t n_rows, size_
 void quant_columns_rows(const struct quant *q, size_t row, size_t n, uint32_t *codes, size_t stride,
                         unsigned char *scales);
 
-/* The same of whole strips, woven as kernels.h's linear_woven wants them. Scales have 16 bits. */
+/* The same of whole strips, woven as kernels.h's linear_woven wants them. Scales have 16 bits;
+ * codes NULL: scales alone. */
 void quant_columns_strips(const struct quant *q, size_t row, size_t n, uint32_t *codes,
                           unsigned char *scales);
 

@@ -143,7 +143,7 @@ static void weave_rows(const struct quant *q, unsigned char *codes, unsigned cha
 }
 
 /* The codes of a strip from a row on, in an order: 4 bits each. */
-static void weave_sorted(const struct quant *q, const uint32_t *order, size_t row, uint32_t *to)
+static void sorted_codes(const struct quant *q, const uint32_t *order, size_t row, uint32_t *to)
 {
     const bool in_columns = q->layout->in_columns;
     const size_t row_step = in_columns ? 4 : q->row_bytes, step = in_columns ? 4 * q->n_out : 4;
@@ -158,10 +158,26 @@ static void weave_sorted(const struct quant *q, const uint32_t *order, size_t ro
     }
 }
 
+/* Strips whose columns are sorted by group, as scales are already. */
+static void weave_sorted(const struct quant *q, unsigned char *to, unsigned char *scales,
+                         size_t begin, size_t end)
+{
+    const size_t row = codes_of_row(q), own = q->n_groups * SCALE_BYTES;
+    for (size_t r = begin; r < end; r += STRIP) {
+        sorted_codes(q, order_at(q, to), r, (uint32_t *)(void *)(to + r * row));
+        if (q->layout->in_columns)
+            quant_columns_strips(q, r, STRIP, NULL, scales + r * own);
+        else
+            quant_weave_strip(q->scales + r * own, SCALE_BYTES, q->n_groups, scales + r * own);
+    }
+}
+
 void quant_weave_rows(const struct quant *q, unsigned char *to, size_t begin, size_t end)
 {
     assert(begin % STRIP == 0 && (end % STRIP == 0 || end == q->n_out));
-    (q->layout->in_columns ? weave_columns : weave_rows)(q, to, to + codes_bytes(q), begin, end);
-    for (size_t r = begin; q->g_idx && r < end; r += STRIP) /* its codes once more */
-        weave_sorted(q, order_at(q, to), r, (uint32_t *)(void *)(to + r * codes_of_row(q)));
+    unsigned char *const scales = to + codes_bytes(q);
+    if (q->g_idx)
+        weave_sorted(q, to, scales, begin, end);
+    else
+        (q->layout->in_columns ? weave_columns : weave_rows)(q, to, scales, begin, end);
 }

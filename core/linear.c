@@ -5,6 +5,7 @@
 #include "core/kernels/kernels.h"
 
 #include <assert.h>
+#include <string.h>
 
 _Static_assert((int)DTYPE_F32 == WEIGHT_F32 && (int)DTYPE_F16 == WEIGHT_F16 &&
                    (int)DTYPE_BF16 == WEIGHT_BF16,
@@ -199,32 +200,46 @@ static struct product product_of(struct worker *w, const struct linear *l, struc
                             .add = store == LINEAR_ADD};
 }
 
-/* Where reading takes longest. */
-static bool shares_sums(const struct worker *w, const struct linear *l, const struct operand *x)
+/* Where reading takes longest: n_sums for each row of x in the room. */
+static bool shares_sums(const struct worker *w, const struct linear *l, const struct operand *x,
+                        size_t n_sums)
 {
-    return w->n_workers > 1 && first_sum(l) < (size_t)l->n_in && x->room &&
-           !linear_shares_rows(w, x->n) && x->n * (size_t)l->n_out <= x->room->n_sums;
+    return first_sum(l) < (size_t)l->n_in && x->room && !linear_shares_rows(w, x->n) &&
+           x->n * n_sums <= x->room->n_sums;
 }
 
-/* All first and then all second sums are shared out; these wait in the room to be added. The next
- * product has the other half of it, being one sync further on, or waits at a sync of its own: so
- * the half is taken behind product_of, which may sync. */
+/* Where sums wait to be added. The next product has the other half of it, being one sync further
+ * on, or waits at a sync of its own: so this half is taken behind product_of, which may sync. */
+static float *room_for_sums(const struct worker *w, const struct operand *x)
+{
+    return x->room->sums + worker_phase(w) % 2 * x->room->n_sums;
+}
+
+/* All first and then all second sums, shared out together: these into second [x->n, n_out]. Behind
+ * it every worker may read them. */
+static void apply_both(struct worker *w, struct product *p, float *second)
+{
+    const size_t n_out = (size_t)p->l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
+    size_t begin, end;
+    worker_share(w, 2 * n, GRAIN, &begin, &end);
+    apply_range(p, begin, end < n_out ? end : n_out);
+    to_second_sum(p);
+    p->y = second;
+    p->y_stride = n_out;
+    p->add = false;
+    if (end > n)
+        apply_range(p, begin > n ? begin - n : 0, end - n < n_out ? end - n : n_out);
+    worker_sync(w);
+}
+
 static void apply_shared(struct worker *w, const struct linear *l, struct operand *x, float *y,
                          size_t y_stride, enum linear_store store)
 {
-    const size_t n_out = (size_t)l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
     struct product p = product_of(w, l, x, y, y_stride, store);
-    float *const sums = x->room->sums + worker_phase(w) % 2 * x->room->n_sums;
+    const size_t n_out = (size_t)l->n_out;
+    float *const sums = room_for_sums(w, x);
     size_t begin, end;
-    worker_share(w, 2 * n, GRAIN, &begin, &end);
-    apply_range(&p, begin, end < n_out ? end : n_out);
-    to_second_sum(&p);
-    p.y = sums;
-    p.y_stride = n_out;
-    p.add = false;
-    if (end > n)
-        apply_range(&p, begin > n ? begin - n : 0, end - n < n_out ? end - n : n_out);
-    worker_sync(w);
+    apply_both(w, &p, sums);
     worker_share(w, n_out, GRAIN, &begin, &end);
     for (size_t i = 0; i < x->n; i++)
         w->kernels->add(y + i * y_stride + begin, sums + i * n_out + begin, end - begin);
@@ -234,7 +249,7 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
                   size_t y_stride, enum linear_store store)
 {
     const struct linear_part own = linear_share(w, x->n, l->n_out);
-    if (shares_sums(w, l, x)) {
+    if (w->n_workers > 1 && shares_sums(w, l, x, (size_t)l->n_out)) {
         apply_shared(w, l, x, y, y_stride, store);
         return;
     }
@@ -242,6 +257,60 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
     struct operand rows = operand_part(x, own.first, own.n);
     linear_apply_part(w, l, &rows, own.begin, own.end, y + own.first * y_stride + own.begin,
                       y_stride, store);
+}
+
+/* Whether they are stored transposed, side by side in the rows of one matrix. */
+static bool lie_together(const struct linear *const *all, int n)
+{
+    const struct linear *const first = all[0];
+    size_t at = 0;
+    for (int i = 0; i < n; at += (size_t)all[i++]->n_out) {
+        const struct linear *const l = all[i];
+        if (l->quant || !l->transposed || l->dtype != first->dtype || l->stride != first->stride ||
+            l->n_in != first->n_in || l->block != l->n_out || l->scale != first->scale ||
+            l->w != (const unsigned char *)first->w + at * dtype_size(l->dtype) ||
+            l->bias != (first->bias ? first->bias + at : NULL))
+            return false;
+    }
+    return true;
+}
+
+/* As one product, whose sums all wait in the room. */
+static void apply_together(struct worker *w, const struct linear *const *all, int n,
+                           const struct linear *whole, struct operand *x, float *const *y)
+{
+    const size_t stride = (size_t)whole->n_out;
+    struct product p = product_of(w, whole, x, NULL, stride, LINEAR_SET);
+    const float *first = p.y = room_for_sums(w, x);
+    const float *second = first + x->n * stride;
+    apply_both(w, &p, p.y + x->n * stride);
+    for (int i = 0; i < n; i++) {
+        const size_t n_out = (size_t)all[i]->n_out;
+        size_t begin, end;
+        worker_share(w, n_out, GRAIN, &begin, &end);
+        for (size_t r = 0; r < x->n; r++) {
+            float *const row = y[i] + r * n_out + begin;
+            memcpy(row, first + r * stride + begin, (end - begin) * sizeof *row);
+            w->kernels->add(row, second + r * stride + begin, end - begin);
+        }
+        first += n_out;
+        second += n_out;
+    }
+}
+
+void linear_apply_all(struct worker *w, const struct linear *const *all, int n, struct operand *x,
+                      float *const *y)
+{
+    struct linear whole = *all[0];
+    for (int i = 1; i < n; i++)
+        whole.n_out += all[i]->n_out;
+    whole.block = whole.n_out;
+    if (lie_together(all, n) && shares_sums(w, &whole, x, 2 * (size_t)whole.n_out)) {
+        apply_together(w, all, n, &whole, x, y);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        linear_apply(w, all[i], x, y[i], (size_t)all[i]->n_out, LINEAR_SET);
 }
 
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,

@@ -42,8 +42,14 @@ bool linear_supports(enum dtype dtype);
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store);
 
-/* The same for the outputs [begin, end) of the caller's own choice, the first of which goes to y[i,
- * 0]. Where x has not got the form yet, all workers come here at first. */
+/* y[i] [x->n, n_out of all[i]] = all[i] x for n matrices, in their order. Few rows of x read
+ * windows of one transposed matrix as one product: whole rows, a third faster than pieces of them.
+ */
+void linear_apply_all(struct worker *w, const struct linear *const *all, int n, struct operand *x,
+                      float *const *y);
+
+/* As linear_apply for the outputs [begin, end) of the caller's own choice, the first of which goes
+ * to y[i, 0]. Where x has not got the form yet, all workers come here at first. */
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
                        size_t end, float *y, size_t y_stride, enum linear_store store);
 

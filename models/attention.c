@@ -19,12 +19,16 @@ static void clip(const struct worker *w, const struct pass *p, float *rows, int 
             rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
 }
 
-static void project(struct worker *w, const struct linear *l, const struct pass *p,
-                    struct operand *in, float *out)
+/* in -> queries, keys and values. */
+static void project(struct worker *w, const struct pass *p, int layer, struct operand *in)
 {
-    linear_apply(w, l, in, out, (size_t)l->n_out, LINEAR_SET);
-    if (p->spec->clip_qkv > 0)
-        clip(w, p, out, l->n_out);
+    const struct layer_weights *const weights = &p->weights->layers[layer];
+    const struct linear *const all[] = {&weights->query, &weights->key, &weights->value};
+    float *const y[] = {p->query, p->key, p->value};
+    const int n = sizeof all / sizeof *all;
+    linear_apply_all(w, all, n, in, y);
+    for (int i = 0; i < n && p->spec->clip_qkv > 0; i++)
+        clip(w, p, y[i], all[i]->n_out);
 }
 
 static void normalise_head(const struct worker *w, const struct pass *p, const struct norm *norm,
@@ -122,9 +126,7 @@ static void make_heads(struct worker *w, const struct pass *p, int layer, const 
     const size_t n = (size_t)p->n;
     const bool own_rows = linear_shares_rows(w, n);
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
-    project(w, &weights->query, p, &rows, p->query);
-    project(w, &weights->key, p, &rows, p->key);
-    project(w, &weights->value, p, &rows, p->value);
+    project(w, p, layer, &rows);
     if (!own_heads && !own_rows)
         worker_sync(w);
     if (p->spec->qk_norm == QK_NORM_FULL) {

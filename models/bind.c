@@ -257,6 +257,8 @@ static bool is_qkv(enum role role)
 static const float *part_bias(struct binder *b, const struct fused *f, const struct linear *l,
                               int first)
 {
+    if (f->bias && l->block == l->n_out)
+        return f->bias + first;
     float *const bias = f->bias ? take_floats(b, (size_t)l->n_out) : NULL;
     for (int r = 0; bias && r < l->n_out; r++)
         bias[r] = f->bias[first + r / l->block * l->block_stride + r % l->block];

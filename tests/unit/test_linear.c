@@ -1,7 +1,8 @@
 /*
  * Products with stored matrices, either way round, long enough for two sums: held to the sum in
  * double, and bit for bit to themselves, whatever the number of threads and of rows of x, and
- * whether outputs are computed together or in parts.
+ * whether outputs are computed together or in parts, and windows of one matrix each for itself or
+ * all at once.
  */
 #include <math.h>
 #include <stdio.h>
@@ -281,8 +282,111 @@ static void test_products(void **state)
                 check_shape(&shapes[i], dtypes[j], *level);
 }
 
+/* ---- windows ---- */
+
+enum { WINDOWS = 3, WINDOW_ALL = 104, WINDOW_OUT = 96, WINDOW_IN = 640 };
+
+struct windows {
+    struct linear l[WINDOWS];
+    const float *x;
+    size_t n;
+    float *y[2 * WINDOWS]; /* of W and of 2 W, one behind the other */
+    bool together;
+    struct operand_room room;
+};
+
+static void windows_task(struct worker *w, void *context)
+{
+    const struct windows *j = context;
+    struct operand x = operand_rows(j->x, WINDOW_IN, j->n, WINDOW_IN, &j->room);
+    const struct linear *all[WINDOWS];
+    for (int i = 0; i < WINDOWS; i++)
+        all[i] = &j->l[i];
+    if (j->together) {
+        linear_apply_all(w, all, WINDOWS, &x, j->y);
+        linear_apply_all(w, all, WINDOWS, &x, j->y + WINDOWS); /* no sync between them */
+        return;
+    }
+    for (int i = 0; i < 2 * WINDOWS; i++)
+        linear_apply(w, all[i % WINDOWS], &x, j->y[i], (size_t)all[i % WINDOWS]->n_out, LINEAR_SET);
+}
+
+static void run_windows(struct windows *j, float *y, int n_threads, const char *level)
+{
+    struct err e;
+    struct compute *const c = compute_open(n_threads, level, &e);
+    size_t bytes;
+    assert_true(operand_room_bytes(j->n, WINDOW_IN, n_threads, &bytes));
+    void *const base = aligned_alloc(64, bytes);
+    j->room = operand_room(base, j->n, WINDOW_IN, n_threads);
+    for (int i = 0; i < 2 * WINDOWS; i++) {
+        j->y[i] = y;
+        y += j->n * (size_t)j->l[i % WINDOWS].n_out;
+    }
+    compute_run(c, windows_task, j);
+    free(base);
+    compute_close(c);
+}
+
+/* Side by side, or with a gap before the last. */
+static void check_windows(const struct matrix *m, enum dtype dtype, bool gap, const char *level)
+{
+    static const int n_outs[WINDOWS] = {40, 24, 32};
+    static const size_t n_rows[] = {1, 5, SOME_X};
+    float bias[WINDOW_ALL], *const x = malloc(SOME_X * WINDOW_IN * sizeof *x);
+    struct windows j = {.x = x};
+    const size_t size = dtype_size(dtype);
+    for (size_t i = 0; i < WINDOW_ALL; i++)
+        bias[i] = of_bf16(random_bf16());
+    for (size_t i = 0; i < SOME_X * WINDOW_IN; i++)
+        x[i] = of_bf16(random_bf16());
+    for (size_t i = 0, at = 0; i < WINDOWS; at += (size_t)n_outs[i++]) {
+        at += gap && i == 2 ? WINDOW_ALL - WINDOW_OUT : 0;
+        j.l[i] = (struct linear){.w = (const char *)m->w + at * size,
+                                 .dtype = dtype,
+                                 .n_out = n_outs[i],
+                                 .n_in = WINDOW_IN,
+                                 .stride = WINDOW_ALL,
+                                 .transposed = true,
+                                 .bias = dtype == DTYPE_F16 ? NULL : bias + at,
+                                 .scale = 0.3f,
+                                 .block = n_outs[i]};
+    }
+    for (size_t i = 0; i < ARRAY_LEN(n_rows); i++) {
+        j.n = n_rows[i];
+        const size_t n_y = 2 * j.n * WINDOW_OUT;
+        float *const expected = malloc(n_y * sizeof(float)), *const y = malloc(n_y * sizeof(float));
+        j.together = false;
+        run_windows(&j, expected, 1, level);
+        j.together = true;
+        for (int n_threads = 1; n_threads <= 5; n_threads++) {
+            memset(y, 0xff, n_y * sizeof *y);
+            run_windows(&j, y, n_threads, level);
+            expect_same(y, expected, n_y, level, "windows together");
+        }
+        free(expected);
+        free(y);
+    }
+    free(x);
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    static const struct shape shape = {"windows", WINDOW_ALL, WINDOW_IN, true, 0, 0};
+    struct matrix m = matrix_make(&shape);
+    for (const char *const *level = kernels_levels; *level; level++)
+        for (int dtype = DTYPE_F32; kernels_for(*level) && dtype <= DTYPE_BF16; dtype++) {
+            store(&m, (enum dtype)dtype);
+            check_windows(&m, (enum dtype)dtype, false, *level);
+            check_windows(&m, (enum dtype)dtype, true, *level);
+        }
+    matrix_free(&m);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products),
+                                       cmocka_unit_test(test_windows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

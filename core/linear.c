@@ -200,9 +200,10 @@ static struct product product_of(struct worker *w, const struct linear *l, struc
                             .add = store == LINEAR_ADD};
 }
 
-/* Where reading takes longest: n_sums for each row of x in the room. */
-static bool shares_sums(const struct worker *w, const struct linear *l, const struct operand *x,
-                        size_t n_sums)
+/* Whether l has two sums, and so few rows of x that reading takes longest and n_sums for each of
+ * them fit the room. */
+static bool fits_sums(const struct worker *w, const struct linear *l, const struct operand *x,
+                      size_t n_sums)
 {
     return first_sum(l) < (size_t)l->n_in && x->room && !linear_shares_rows(w, x->n) &&
            x->n * n_sums <= x->room->n_sums;
@@ -249,7 +250,7 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
                   size_t y_stride, enum linear_store store)
 {
     const struct linear_part own = linear_share(w, x->n, l->n_out);
-    if (w->n_workers > 1 && shares_sums(w, l, x, (size_t)l->n_out)) {
+    if (w->n_workers > 1 && fits_sums(w, l, x, (size_t)l->n_out)) {
         apply_shared(w, l, x, y, y_stride, store);
         return;
     }
@@ -305,7 +306,7 @@ void linear_apply_all(struct worker *w, const struct linear *const *all, int n, 
     for (int i = 1; i < n; i++)
         whole.n_out += all[i]->n_out;
     whole.block = whole.n_out;
-    if (lie_together(all, n) && shares_sums(w, &whole, x, 2 * (size_t)whole.n_out)) {
+    if (lie_together(all, n) && fits_sums(w, &whole, x, 2 * (size_t)whole.n_out)) {
         apply_together(w, all, n, &whole, x, y);
         return;
     }

@@ -3,9 +3,8 @@
  * Products of pairs of bf16 are summed in f32 by one instruction, so activations are rounded to
  * bf16 and weights stay as they are. The instruction takes subnormal numbers for zero.
  *
- * One order of a sum, whichever loop computes it: in rows, a vector accumulator along each piece of
- * k, folded by quarters and then over them, and these sums in turn; in columns, a chain over the
- * pairs of k.
+ * One order of a sum, whichever loop computes it: in rows, four chains along each piece of k, of
+ * every fourth pair, folded, and these sums in turn; in columns, a chain over the pairs of k.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
@@ -23,22 +22,23 @@
 enum {
     BF_LANES = 32, /* bf16 in a vector */
     BF_FEW = 8,
-    BF_FEW_EARLY = 16, /* the same on processors that ask early */
-    BF_COLS_FEW = 12,  /* long pieces pay for longer here: a strip's rows are far apart */
+    BF_SEVERAL = 16,
+    BF_COLS_FEW = 12, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
+    BF_W_SEVERAL = 8,
     BF_K = 896,
     BF_X_MAX = 512,
     BF_STREAMS = 4,
     BF_LONG = 512,        /* values of a row from which on few rows of x ask for it */
-    BF_AHEAD = 16 * LINE, /* bytes */
-    BF_AHEAD_SEVERAL = 40 * LINE,
+    BF_AHEAD = 40 * LINE, /* bytes */
+    BF_ROWS_TURN = 64,
     BF_ORDER = 4, /* rows of x up to which strips are asked for in order */
     BF_SUMS = 4096,
     BF_COLS = 64,
     BF_COLS_V = BF_COLS / V_LANES,
     BF_COLS_K = 512,
-    BF_TURN_K = 16,
+    BF_COLS_TURN = 16,
 };
 
 INLINE vi bf_load(const uint16_t *p)
@@ -57,23 +57,6 @@ INLINE vf bf_quarters(vf a, vf b, vf c, vf d)
     const vf ab = _mm512_mask_blend_ps(0xcccc, a, b) + _mm512_shuffle_ps(a, b, 0x4e);
     const vf cd = _mm512_mask_blend_ps(0xcccc, c, d) + _mm512_shuffle_ps(c, d, 0x4e);
     return _mm512_shuffle_ps(ab, cd, 0x88) + _mm512_shuffle_ps(ab, cd, 0xdd);
-}
-
-/* The sums of 4 vectors, whose quarters' are given. */
-INLINE __m128 bf_sum4(vf quarters)
-{
-    const __m256 half = fold(quarters);
-    return _mm256_castps256_ps128(half) + _mm256_extractf128_ps(half, 1);
-}
-
-/* The same of 4 times 4. */
-INLINE vf bf_sum16(const vf *q)
-{
-    const vf low =
-        _mm512_mask_blend_ps(0xff00, q[0], q[1]) + _mm512_shuffle_f32x4(q[0], q[1], 0x4e);
-    const vf high =
-        _mm512_mask_blend_ps(0xff00, q[2], q[3]) + _mm512_shuffle_f32x4(q[2], q[3], 0x4e);
-    return _mm512_shuffle_f32x4(low, high, 0x88) + _mm512_shuffle_f32x4(low, high, 0xdd);
 }
 
 INLINE void bf_finish(const struct linear_args *a, size_t i, size_t r, float sum)
@@ -143,219 +126,276 @@ INLINE size_t bf_tile_rows(size_t n)
     return at_most(n, n == 7 || n == 8 ? 4 : BF_X);
 }
 
-/* ---- rows ---- */
-
-/* q[i] = the sums within quarters of n values of n_x rows of x times 4 rows of weights, which are
- * also copied to `copy`, BF_K apart, where that is given. Values so far behind the same ones of
- * n_ahead rows are asked for, into L1 where they come soon. */
-INLINE void bf_tile(vf *q, const uint16_t *const *x, const uint16_t *const *w, size_t n, size_t n_x,
-                    const uint16_t *const *ahead, size_t n_ahead, size_t distance, bool soon,
-                    uint16_t *copy)
-{
-    vf acc[BF_X][4];
-    vi xv[BF_X];
-    size_t k = 0;
-    UNROLL
-    for (size_t i = 0; i < n_x; i++)
-        UNROLL
-    for (size_t r = 0; r < 4; r++)
-        acc[i][r] = v_set(0);
-    for (; k + BF_LANES <= n; k += BF_LANES) {
-        UNROLL
-        for (size_t i = 0; i < n_ahead; i++)
-            if (soon)
-                __builtin_prefetch(ahead[i] + (distance + k));
-            else
-                __builtin_prefetch(ahead[i] + (distance + k), 0, 2);
-        UNROLL
-        for (size_t i = 0; i < n_x; i++)
-            xv[i] = bf_load(x[i] + k);
-        UNROLL
-        for (size_t r = 0; r < 4; r++) {
-            const vi wv = bf_load(w[r] + k);
-            if (copy)
-                vi_store(copy + r * BF_K + k, wv);
-            UNROLL
-            for (size_t i = 0; i < n_x; i++)
-                acc[i][r] = bf_dot(acc[i][r], xv[i], wv);
-        }
-    }
-    if (k < n) {
-        UNROLL
-        for (size_t r = 0; r < 4; r++) {
-            const vi wv = bf_load_part(w[r] + k, n - k);
-            if (copy)
-                vi_store(copy + r * BF_K + k, wv);
-            UNROLL
-            for (size_t i = 0; i < n_x; i++)
-                acc[i][r] = bf_dot(acc[i][r], bf_load(x[i] + k), wv);
-        }
-    }
-    UNROLL
-    for (size_t i = 0; i < n_x; i++)
-        q[i] = bf_quarters(acc[i][0], acc[i][1], acc[i][2], acc[i][3]);
-}
-
-/* What a tile asks for: so many values behind those of n of its streams from `first` on, into L1
- * where they come soon. */
-struct bf_asks {
-    size_t first, n, distance;
-    bool soon;
-};
-
-/* sums[j] += values [k, k + n) of row i + j of x times those of 4 streams; n_x of them and `asks`,
- * but for the distance, are constants wherever this is inlined. */
-INLINE void bf_few_tile(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
-                        size_t k, size_t n, size_t i, size_t n_x, struct bf_asks asks)
-{
-    const uint16_t *x[BF_X];
-    vf q[BF_X];
-    for (size_t j = 0; j < n_x; j++)
-        x[j] = bf_x(a, i + j) + k;
-    if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))
-        bf_tile(q, x, w, n, n_x, w + asks.first, asks.n, asks.distance, asks.soon, NULL);
-    else
-        bf_tile(q, x, w, n, n_x, NULL, 0, 0, false, NULL);
-    UNROLL
-    for (size_t j = 0; j < n_x; j++)
-        sums[i + j] += bf_sum4(q[j]);
-}
-
-/* All tiles ask for what comes soon: where there are several, memory must not wait for the others,
- * so they ask farther ahead. */
-INLINE void bf_few_soon(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
-                        size_t k, size_t n)
-{
-    const bool several = a->n_x == 3 || a->n_x > 4;
-    const size_t n_bytes = stream_ahead(several ? BF_AHEAD_SEVERAL : BF_AHEAD);
-    const struct bf_asks soon = {0, BF_STREAMS, n_bytes / sizeof(uint16_t), true};
-    size_t i = 0;
-    for (; i + 4 <= a->n_x; i += 4)
-        bf_few_tile(a, sums, w, k, n, i, 4, soon);
-    if (i + 2 <= a->n_x) {
-        bf_few_tile(a, sums, w, k, n, i, 2, soon);
-        i += 2;
-    }
-    if (i < a->n_x)
-        bf_few_tile(a, sums, w, k, n, i, 1, soon);
-}
-
-/* From 5 rows of x on, on processors that do not ask early: the next rows, and two tiles of 4 ask
- * for half of them each, as memory must not wait for the second. */
-INLINE void bf_few_next(const struct linear_args *a, __m128 *sums, const uint16_t *const *w,
-                        size_t k, size_t n)
-{
-    const size_t next = a->w_stride;
-    const struct bf_asks all = {0, BF_STREAMS, next, false}, none = {0, 0, next, false};
-    const struct bf_asks half = {0, 2, next, false}, rest = {2, 2, next, false};
-    if (a->n_x == 8) {
-        bf_few_tile(a, sums, w, k, n, 0, 4, half);
-        bf_few_tile(a, sums, w, k, n, 4, 4, rest);
-    } else {
-        bf_few_tile(a, sums, w, k, n, 0, 4, all);
-        if (a->n_x > 5)
-            bf_few_tile(a, sums, w, k, n, 4, 2, none);
-        if (a->n_x % 2)
-            bf_few_tile(a, sums, w, k, n, a->n_x - 1, 1, none);
-    }
-}
-
-/* Few rows of x: the weights are the cost, read in 4 streams as in rows_few of kernels.inc. */
-static void bf_rows_few(const struct linear_args *a)
-{
-    const size_t n_rows = (a->n_w + BF_STREAMS - 1) / BF_STREAMS, piece = bf_piece_k(a->n_k, BF_K);
-    for (size_t row = 0; row < n_rows; row++) {
-        __m128 sums[BF_FEW_EARLY] = {{0}};
-        for (size_t k = 0; k < a->n_k; k += piece) {
-            const size_t n = at_most(a->n_k - k, piece);
-            const uint16_t *w[BF_STREAMS];
-            for (size_t s = 0; s < BF_STREAMS; s++)
-                w[s] = (const uint16_t *)a->w +
-                       at_most(row + s * n_rows, a->n_w - 1) * a->w_stride + k;
-            if (kernels_asks_early || a->n_x <= 4)
-                bf_few_soon(a, sums, w, k, n);
-            else
-                bf_few_next(a, sums, w, k, n);
-        }
-        for (size_t i = 0; i < a->n_x; i++)
-            for (size_t s = 0; s < BF_STREAMS && row + s * n_rows < a->n_w; s++)
-                bf_finish(a, i, row + s * n_rows, sums[i][s]);
-    }
-}
-
 INLINE const uint16_t *bf_w(const struct linear_args *a, size_t r, size_t k)
 {
     return (const uint16_t *)a->w + r * a->w_stride + k;
 }
 
-/* Four rows of a block from r on: themselves, or as they are stored, the last one for those that
- * are not there. */
-INLINE void bf_block_rows(const uint16_t **w, const struct linear_args *a, const uint16_t *block,
-                          const struct bf_piece *p, size_t r, bool packs)
+/* ---- rows ---- */
+
+/* 8 values, in every quarter. */
+INLINE vi bf_eight(const uint16_t *p)
 {
-    for (size_t j = r; j < r + 4; j++)
-        w[j - r] = packs ? bf_w(a, p->r + at_most(j, p->n_w - 1), p->k) : block + j * BF_K;
+    return (vi)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* sums[j] (+)= rows i + j of x, n_x of them times a block of weights, which `packs` makes: rows as
- * far apart as stored would drive each other out of L1. A turn for each 4 of them. */
-INLINE void bf_many_tile(const struct linear_args *a, vf *sums, uint16_t *block,
-                         const struct bf_piece *p, size_t i, size_t n_x, bool packs,
+/* Values [k, k + n) of 4 rows, and zeros -> the first 8 of each, a quarter a row, the second, ...
+ */
+INLINE void bf_weave(vi *out, const uint16_t *const *w, size_t k, size_t n)
+{
+    vf v[4];
+    UNROLL
+    for (size_t j = 0; j < 4; j++) {
+        v[j] = (vf)(n >= BF_LANES ? bf_load(w[j] + k) : bf_load_part(w[j] + k, n));
+        ANY_VALUE(v[j]); /* or they are loaded twice, mostly from two lines each */
+    }
+    const vf low01 = _mm512_shuffle_f32x4(v[0], v[1], 0x44);
+    const vf low23 = _mm512_shuffle_f32x4(v[2], v[3], 0x44);
+    const vf high01 = _mm512_shuffle_f32x4(v[0], v[1], 0xee);
+    const vf high23 = _mm512_shuffle_f32x4(v[2], v[3], 0xee);
+    out[0] = (vi)_mm512_shuffle_f32x4(low01, low23, 0x88);
+    out[1] = (vi)_mm512_shuffle_f32x4(low01, low23, 0xdd);
+    out[2] = (vi)_mm512_shuffle_f32x4(high01, high23, 0x88);
+    out[3] = (vi)_mm512_shuffle_f32x4(high01, high23, 0xdd);
+}
+
+/* acc[n_x, n_g] += values [k, k + n) of x times those of n_g times 4 rows of weights. */
+INLINE void bf_step(vf (*acc)[2], const uint16_t *const *x, const uint16_t *const *w, size_t k,
+                    size_t n, size_t n_x, size_t n_g)
+{
+    vi v[2][4];
+    UNROLL
+    for (size_t g = 0; g < n_g; g++)
+        bf_weave(v[g], w + 4 * g, k, n);
+    UNROLL
+    for (size_t q = 0; q < 4; q++)
+        UNROLL
+    for (size_t j = 0; j < n_x; j++) {
+        const vi eight = bf_eight(x[j] + k + 8 * q);
+        UNROLL
+        for (size_t g = 0; g < n_g; g++)
+            acc[j][g] = bf_dot(acc[j][g], v[g][q], eight);
+    }
+}
+
+/* sums[j] += n values of row j of x times those of n_g times 4 streams, for j < n_x, both
+ * constants; there may be fewer rows of x. Meanwhile what comes behind them is asked for. */
+INLINE void bf_few_tile(const struct linear_args *a, vf *sums, const uint16_t *const *w, size_t k0,
+                        size_t n, size_t n_x, size_t n_g)
+{
+    const size_t ahead = stream_ahead(BF_AHEAD) / sizeof(uint16_t), whole = n / BF_LANES * BF_LANES;
+    const uint16_t *x[BF_FEW];
+    vf acc[BF_FEW][2];
+    UNROLL
+    for (size_t j = 0; j < n_x; j++) {
+        x[j] = bf_x(a, at_most(j, a->n_x - 1)) + k0;
+        acc[j][0] = acc[j][1] = v_set(0);
+    }
+    for (size_t k = 0; k < whole; k += BF_LANES) {
+        if (n_g == 1)
+            UNROLL
+        for (size_t s = 0; s < BF_STREAMS; s++)
+            __builtin_prefetch(w[s] + k + ahead);
+        bf_step(acc, x, w, k, BF_LANES, n_x, n_g);
+    }
+    if (whole < n)
+        bf_step(acc, x, w, whole, n - whole, n_x, n_g);
+    UNROLL
+    for (size_t j = 0; j < n_x; j++)
+        sums[j] += bf_quarters(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
+}
+
+/* Few rows of x: the weights are the cost, read in 4 streams as in rows_few of kernels.inc. */
+INLINE void bf_rows_few(const struct linear_args *a, size_t n_x, size_t n_g)
+{
+    const size_t n_streams = n_g * BF_STREAMS, n_rows = (a->n_w + n_streams - 1) / n_streams;
+    const size_t piece = bf_piece_k(a->n_k, BF_K);
+    for (size_t row = 0; row < n_rows; row++) {
+        vf sums[BF_FEW];
+        UNROLL
+        for (size_t i = 0; i < n_x; i++)
+            sums[i] = v_set(0);
+        for (size_t k = 0; k < a->n_k; k += piece) {
+            const uint16_t *w[2 * BF_STREAMS];
+            for (size_t s = 0; s < n_streams; s++)
+                w[s] = bf_w(a, at_most(row + s * n_rows, a->n_w - 1), k);
+            bf_few_tile(a, sums, w, k, at_most(a->n_k - k, piece), n_x, n_g);
+        }
+        UNROLL
+        for (size_t i = 0; i < n_x; i++)
+            for (size_t s = 0; i < a->n_x && s < n_streams && row + s * n_rows < a->n_w; s++)
+                bf_finish(a, i, row + s * n_rows, sums[i][s % 4 * 4 + s / 4]);
+    }
+}
+
+/* What is likely to lie in the cache is read in twice as many streams: one chain to each row of x
+ * would take longer than reading does. Functions of their own: inlined side by side, they make
+ * compilers spill. */
+#define BF_ROWS_FEW(n)                                                                             \
+    static void __attribute__((noinline)) bf_rows_##n(const struct linear_args *a)                 \
+    {                                                                                              \
+        if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))                                         \
+            bf_rows_few(a, n, 1);                                                                  \
+        else                                                                                       \
+            bf_rows_few(a, n, 2);                                                                  \
+    }
+BF_ROWS_FEW(1)
+BF_ROWS_FEW(2)
+BF_ROWS_FEW(3)
+BF_ROWS_FEW(4)
+BF_ROWS_FEW(6)
+BF_ROWS_FEW(8)
+#undef BF_ROWS_FEW
+
+/* sums[j] (+)= rows i + j of x times a piece of BF_W_SEVERAL rows of weights, for j < n_x, a
+ * constant that may be more than there are. A turn for each BF_LANES values. */
+INLINE void bf_several_tile(const struct linear_args *a, vf *sums, const struct bf_piece *p,
+                            size_t i, size_t n_x, struct ahead *next)
+{
+    const size_t whole = p->n / BF_LANES * BF_LANES;
+    const uint16_t *x[BF_SEVERAL / 2], *w[BF_W_SEVERAL];
+    vf acc[BF_SEVERAL / 2][2];
+    UNROLL
+    for (size_t j = 0; j < n_x; j++) {
+        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
+        acc[j][0] = acc[j][1] = v_set(0);
+    }
+    for (size_t g = 0; g < 2; g++)
+        for (size_t q = 0; q < 4; q++)
+            w[4 * g + q] = bf_w(a, p->r + at_most(2 * q + g, p->n_w - 1), p->k);
+    for (size_t k = 0; k < whole; k += BF_LANES) {
+        ahead_turn(next);
+        bf_step(acc, x, w, k, BF_LANES, n_x, 2);
+    }
+    if (whole < p->n)
+        bf_step(acc, x, w, whole, p->n - whole, n_x, 2);
+    UNROLL
+    for (size_t j = 0; j < n_x; j++) {
+        const vi pairs = {0, 1, 4, 5, 8, 9, 12, 13};
+        const vf sum =
+            (p->k ? sums[j] : v_set(0)) + bf_quarters(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
+        sums[j] = sum;
+        if (p->k + p->n == a->n_k && i + j < a->n_x)
+            bf_finish_some(a, i + j, p->r, _mm512_permutexvar_ps((__m512i)pairs, sum), p->n_w);
+    }
+}
+
+/* Too many rows of x for streams, too few to make blocks for. */
+static void bf_rows_several(const struct linear_args *a)
+{
+    enum { HALF = BF_SEVERAL / 2 };
+    vf sums[BF_SEVERAL] = {{0}};
+    const size_t most_k = bf_piece_k(a->n_k, BF_K);
+    struct bf_piece p = bf_piece_at(a, 0, 0, BF_W_SEVERAL, most_k);
+    while (p.n_w) {
+        const struct bf_piece next = bf_piece_after(a, &p, BF_W_SEVERAL, most_k);
+        struct ahead ahead = ahead_in_turns(bf_w(a, next.r, next.k), 2 * a->w_stride, 2 * next.n,
+                                            next.n_w, 2 * (p.n / BF_LANES));
+        if (a->n_x > 12) {
+            bf_several_tile(a, sums, &p, 0, HALF, &ahead);
+            bf_several_tile(a, sums + HALF, &p, HALF, HALF, &ahead);
+        } else {
+            bf_several_tile(a, sums, &p, 0, 6, &ahead);
+            if (a->n_x > 10)
+                bf_several_tile(a, sums + 6, &p, 6, 6, &ahead);
+            else
+                bf_several_tile(a, sums + 6, &p, 6, 4, &ahead);
+        }
+        p = next;
+    }
+}
+
+/* A piece as a block: each 8 values of k of its BF_W rows as 4 vectors, row 4 q + g in quarter q of
+ * vector g; for rows that are not there the last one. Made before it is used: what packs and
+ * multiplies at once takes longer than both. */
+static void bf_pack(vi *block, const struct linear_args *a, const struct bf_piece *p)
+{
+    for (size_t g = 0; g < 4; g++) {
+        const uint16_t *w[4];
+        vi *to = block + g;
+        for (size_t q = 0; q < 4; q++)
+            w[q] = bf_w(a, p->r + at_most(4 * q + g, p->n_w - 1), p->k);
+        for (size_t k = 0; k < p->n; k += BF_LANES, to += BF_W) {
+            vi v[4];
+            bf_weave(v, w, k, p->n - k);
+            UNROLL
+            for (size_t q = 0; q < 4; q++)
+                to[4 * q] = v[q];
+        }
+    }
+}
+
+/* acc[n_x, 4] += BF_LANES values of x times their part of a block; the same of the next tile's rows
+ * are asked for. */
+INLINE void bf_many_step(vf (*acc)[4], const uint16_t *const *x, const uint16_t *const *ahead,
+                         const vi *block, size_t k, size_t n_x)
+{
+    UNROLL
+    for (size_t j = 0; j < BF_X; j++)
+        __builtin_prefetch(ahead[j] + k);
+    UNROLL
+    for (size_t q = 0; q < 4; q++)
+        UNROLL
+    for (size_t j = 0; j < n_x; j++) {
+        const vi eight = bf_eight(x[j] + k + 8 * q);
+        UNROLL
+        for (size_t g = 0; g < 4; g++)
+            acc[j][g] = bf_dot(acc[j][g], block[4 * q + g], eight);
+    }
+}
+
+/* sums[j] (+)= rows i + j of x times a block, for j < n_x, a constant; n of them are this tile's.
+ * A turn for each BF_ROWS_TURN values. */
+INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const vi *block,
+                         const struct bf_piece *p, size_t i, size_t n, size_t n_x,
                          struct ahead *next)
 {
     const uint16_t *x[BF_X], *ahead[BF_X];
-    vf q[BF_W / 4][BF_X];
+    vf acc[BF_X][4];
     const bool last = p->k + p->n == a->n_k;
     for (size_t j = 0; j < BF_X; j++) {
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
         ahead[j] = bf_x(a, at_most(i + BF_X + j, a->n_x - 1)) + p->k;
     }
-    for (size_t g = 0; g < BF_W / 4; g++) {
-        const uint16_t *w[4];
+    UNROLL
+    for (size_t j = 0; j < n_x; j++)
+        UNROLL
+    for (size_t g = 0; g < 4; g++)
+        acc[j][g] = v_set(0);
+    for (size_t turn = 0; turn < p->n; turn += BF_ROWS_TURN) {
         ahead_turn(next);
         if (last)
-            bf_ask_y(a, i, p->r, 1, g);
-        bf_block_rows(w, a, block, p, 4 * g, packs);
-        bf_tile(q[g], x, w, p->n, n_x, ahead + 2 * g % BF_X, 2, 0, true,
-                packs ? block + 4 * g * BF_K : NULL);
+            bf_ask_y(a, i, p->r, 1, turn / BF_ROWS_TURN);
+        for (size_t k = turn; k < at_most(p->n, turn + BF_ROWS_TURN); k += BF_LANES, block += BF_W)
+            bf_many_step(acc, x, ahead, block, k, n_x);
     }
     UNROLL
     for (size_t j = 0; j < n_x; j++) {
-        const vf all[] = {q[0][j], q[1][j], q[2][j], q[3][j]};
-        sums[j] = (p->k ? sums[j] : v_set(0)) + bf_sum16(all);
+        const vf sum =
+            (p->k ? sums[j] : v_set(0)) + bf_quarters(acc[j][0], acc[j][1], acc[j][2], acc[j][3]);
+        if (!last)
+            sums[j] = sum;
+        else if (j < n)
+            bf_finish_some(a, i + j, p->r, sum, p->n_w);
     }
 }
 
-/* A function of its own: inlined beside the others, it makes compilers spill in those. */
-static __attribute__((noinline)) void bf_first_tile(const struct linear_args *a, vf *sums,
-                                                    uint16_t *block, const struct bf_piece *p,
-                                                    size_t i, struct ahead *next)
-{
-    bf_many_tile(a, sums, block, p, i, BF_X, true, next);
-}
-
 /* One piece against the rows [x0, x0 + n_x) of x, while the next piece is asked for. */
-static void bf_piece_run(const struct linear_args *a, vf *sums, uint16_t *block,
-                         const struct bf_piece *p, const struct bf_piece *next, size_t x0,
-                         size_t n_x)
+static void bf_piece_run(const struct linear_args *a, vf *sums, vi *block, const struct bf_piece *p,
+                         const struct bf_piece *next, size_t x0, size_t n_x)
 {
-    const bool last = p->k + p->n == a->n_k;
-    const size_t n_turns = (n_x + BF_X - 1) / BF_X * (BF_W / 4);
+    const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_ROWS_TURN - 1) / BF_ROWS_TURN);
     struct ahead ahead =
         ahead_in_turns(bf_w(a, next->r, next->k), 2 * a->w_stride, 2 * next->n, next->n_w, n_turns);
+    bf_pack(block, a, p);
     for (size_t i = 0, n; i < n_x; i += n, sums += n) {
-        /* the first tile packs and computes BF_X rows, so that many are its own */
-        n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
-        if (i == 0)
-            bf_first_tile(a, sums, block, p, x0, &ahead);
-        else if (n > 4)
-            bf_many_tile(a, sums, block, p, x0 + i, BF_X, false, &ahead);
+        n = bf_tile_rows(n_x - i);
+        if (n > 4)
+            bf_many_tile(a, sums, block, p, x0 + i, n, BF_X, &ahead);
         else if (n > 2)
-            bf_many_tile(a, sums, block, p, x0 + i, 4, false, &ahead);
+            bf_many_tile(a, sums, block, p, x0 + i, n, 4, &ahead);
         else
-            bf_many_tile(a, sums, block, p, x0 + i, 2, false, &ahead);
-        for (size_t j = 0; last && j < n; j++)
-            bf_finish_some(a, x0 + i + j, p->r, sums[j], p->n_w);
+            bf_many_tile(a, sums, block, p, x0 + i, n, 2, &ahead);
     }
 }
 
@@ -363,7 +403,7 @@ static void bf_piece_run(const struct linear_args *a, vf *sums, uint16_t *block,
 static void bf_rows_many(const struct linear_args *a)
 {
     vf sums[BF_X_MAX + BF_X];
-    uint16_t block[BF_W * BF_K] __attribute__((aligned(64)));
+    vi block[BF_W * BF_K / BF_LANES];
     const size_t most_k = bf_piece_k(a->n_k, BF_K);
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_W, most_k);
@@ -384,12 +424,17 @@ static void bf_rows_empty(const struct linear_args *a)
 
 static void linear_rows_bf16(const struct linear_args *a)
 {
-    if (a->n_x <= (kernels_asks_early ? BF_FEW_EARLY : BF_FEW))
-        bf_rows_few(a);
-    else if (a->n_k > 0)
-        bf_rows_many(a);
-    else
+    static void (*const few[BF_FEW + 1])(const struct linear_args *) = {
+        bf_rows_empty, bf_rows_1, bf_rows_2, bf_rows_3, bf_rows_4,
+        bf_rows_6,     bf_rows_6, bf_rows_8, bf_rows_8};
+    if (a->n_k == 0)
         bf_rows_empty(a);
+    else if (a->n_x <= BF_FEW)
+        few[a->n_x](a);
+    else if (a->n_x <= BF_SEVERAL)
+        bf_rows_several(a);
+    else
+        bf_rows_many(a);
 }
 
 /* ---- columns ---- */
@@ -547,7 +592,8 @@ INLINE void bf_cols_turn(const struct linear_args *a, vf (*acc)[BF_COLS_V], vi *
     }
 }
 
-/* sums [n_x, BF_COLS] (+)= rows of x from i on times a block; a turn for each BF_TURN_K values. */
+/* sums [n_x, BF_COLS] (+)= rows of x from i on times a block; a turn for each BF_COLS_TURN values.
+ */
 INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
                          const struct bf_piece *p, size_t i, size_t n_x, bool packs,
                          struct ahead *next)
@@ -562,11 +608,11 @@ INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
         UNROLL
     for (size_t v = 0; v < BF_COLS_V; v++)
         acc[j][v] = p->k ? v_load(sums + j * BF_COLS + v * V_LANES) : v_set(0);
-    for (size_t k = 0; k < p->n; k += BF_TURN_K) {
+    for (size_t k = 0; k < p->n; k += BF_COLS_TURN) {
         ahead_turn(next);
         if (last)
-            bf_ask_y(a, i, p->r, BF_COLS_V, k / BF_TURN_K);
-        bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_TURN_K), packs);
+            bf_ask_y(a, i, p->r, BF_COLS_V, k / BF_COLS_TURN);
+        bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_COLS_TURN), packs);
     }
     UNROLL
     for (size_t j = 0; j < n_x; j++)
@@ -581,7 +627,7 @@ static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
                           size_t n_x)
 {
     const bool last = p->k + p->n == a->n_k;
-    const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_TURN_K - 1) / BF_TURN_K);
+    const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_COLS_TURN - 1) / BF_COLS_TURN);
     struct ahead ahead =
         ahead_in_turns(bf_w(a, next->k, next->r), 2 * a->w_stride, 2 * next->n_w, next->n, n_turns);
     for (size_t i = 0, n; i < n_x; i += n, sums += n * BF_COLS) {

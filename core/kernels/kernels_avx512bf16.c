@@ -20,9 +20,9 @@
  * columns as possible, so that stored rows are read in long pieces.
  */
 enum {
-    BF_LANES = 32, /* bf16 in a vector */
-    BF_FEW = 8,
-    BF_SEVERAL = 16,
+    BF_LANES = 32,    /* bf16 in a vector */
+    BF_FEW = 8,       /* rows of x up to which streams are read */
+    BF_SEVERAL = 16,  /* up to which blocks do not pay that are packed first */
     BF_COLS_FEW = 12, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
@@ -139,8 +139,8 @@ INLINE vi bf_eight(const uint16_t *p)
     return (vi)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* Values [k, k + n) of 4 rows, and zeros -> the first 8 of each, a quarter a row, the second, ...
- */
+/* Values [k, k + n) of 4 rows, and zeros -> the first 8 of each row, a quarter to a row; the second
+ * 8; ... */
 INLINE void bf_weave(vi *out, const uint16_t *const *w, size_t k, size_t n)
 {
     vf v[4];
@@ -179,7 +179,7 @@ INLINE void bf_step(vf (*acc)[2], const uint16_t *const *x, const uint16_t *cons
 }
 
 /* sums[j] += n values of row j of x times those of n_g times 4 streams, for j < n_x, both
- * constants; there may be fewer rows of x. Meanwhile what comes behind them is asked for. */
+ * constants; there may be fewer rows of x. What comes behind 4 streams is asked for meanwhile. */
 INLINE void bf_few_tile(const struct linear_args *a, vf *sums, const uint16_t *const *w, size_t k0,
                         size_t n, size_t n_x, size_t n_g)
 {

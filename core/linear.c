@@ -55,6 +55,7 @@ struct product {
     size_t y_stride;
     size_t k; /* sums are over [k, k + n_k) */
     size_t n_k;
+    size_t n_first; /* of two sums at once, the first is over so many; or 0 */
     bool add;
 };
 
@@ -118,6 +119,7 @@ static void apply_block(const struct product *p, size_t begin, size_t end)
         .bias = l->bias && p->k == 0 ? l->bias + begin : NULL,
         .scale = l->scale,
         .add = p->add,
+        .n_first = p->n_first,
     };
     if (p->form == OPERAND_I8 || p->form == OPERAND_I8_SPLIT)
         apply_i8(p, &args, row);
@@ -160,9 +162,16 @@ static void to_second_sum(struct product *p)
     p->n_k = (size_t)p->l->n_in - p->k;
 }
 
-/* Both sums of the outputs [begin, end). */
+/* Both sums of the outputs [begin, end): at once where kernels can. */
 static void apply_sums(struct product *p, size_t begin, size_t end)
 {
+    const size_t n_in = (size_t)p->l->n_in;
+    if (p->form == OPERAND_BF16 && p->n_k < n_in) {
+        p->n_first = p->n_k;
+        p->n_k = n_in;
+        apply_range(p, begin, end);
+        return;
+    }
     apply_range(p, begin, end);
     to_second_sum(p);
     p->add = true;

@@ -48,7 +48,8 @@ enum { DOT_I8, DOT_U4, N_DOT_TYPES };
  *   linear_rows: w(r, k) is w[r * w_stride + k]    (torch.nn.Linear, [out, in])
  *   linear_cols: w(r, k) is w[k * w_stride + r]    (GPT-2's Conv1D, [in, out])
  * Strides count elements. The sum's order is a function of k alone; what is added to y is rounded
- * before, as it would be on its way through memory.
+ * before, as it would be on its way through memory. Where n_first, a multiple of 32, is not 0, there
+ * are two sums: of the first n_first values of k and then, added to y without a bias, of the others.
  */
 struct linear_args {
     float *y;
@@ -63,6 +64,7 @@ struct linear_args {
     const float *bias; /* [n_w] or NULL */
     float scale;
     bool add;
+    size_t n_first; /* linear_cols_bf16 alone */
 };
 
 /* Elements of a KV cache. */

@@ -28,7 +28,7 @@ enum {
     BF_W = 16,
     BF_W_SEVERAL = 8,
     BF_K = 896,
-    BF_X_MAX = 512,
+    BF_X_MAX = 256,
     BF_STREAMS = 4,
     BF_LONG = 512,        /* values of a row from which on few rows of x ask for it */
     BF_AHEAD = 40 * LINE, /* bytes */
@@ -38,7 +38,7 @@ enum {
     BF_COLS = 64,
     BF_COLS_V = BF_COLS / V_LANES,
     BF_COLS_K = 512,
-    BF_COLS_TURN = 16,
+    BF_COLS_TURN = 32,
 };
 
 INLINE vi bf_load(const uint16_t *p)
@@ -49,6 +49,12 @@ INLINE vi bf_load(const uint16_t *p)
 INLINE vi bf_load_part(const uint16_t *p, size_t n)
 {
     return (vi)_mm512_maskz_loadu_epi16((__mmask32)((UINT64_C(1) << n) - 1), p);
+}
+
+/* n values, at most V_LANES, and anything behind them. */
+INLINE __m512i bf_load_half(const uint16_t *p, size_t n)
+{
+    return _mm512_castsi256_si512(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p));
 }
 
 /* The sums within each quarter of 4 vectors, those of a, b, c, d side by side. */
@@ -83,7 +89,7 @@ INLINE const uint16_t *bf_x(const struct linear_args *a, size_t i)
  * of a turn: another worker's cache may have them, and who asks for all at once waits. */
 INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t r, size_t n_lines, size_t turn)
 {
-    for (size_t line = 2 * turn; line < 2 * turn + 2 && line < n_lines * BF_X; line++) {
+    for (size_t line = 4 * turn; line < 4 * turn + 4 && line < n_lines * BF_X; line++) {
         const size_t row = at_most(i + line / n_lines, a->n_x - 1);
         __builtin_prefetch(&a->y[row * a->y_stride + r + line % n_lines * V_LANES], 1);
     }
@@ -108,7 +114,8 @@ INLINE struct bf_piece bf_piece_at(const struct linear_args *a, size_t r, size_t
 {
     if (r >= a->n_w)
         return (struct bf_piece){.n_w = 0};
-    return (struct bf_piece){r, at_most(a->n_w - r, most_w), k, at_most(a->n_k - k, most_k)};
+    const size_t end = k < a->n_first ? a->n_first : a->n_k;
+    return (struct bf_piece){r, at_most(a->n_w - r, most_w), k, at_most(end - k, most_k)};
 }
 
 INLINE struct bf_piece bf_piece_after(const struct linear_args *a, const struct bf_piece *p,
@@ -562,15 +569,19 @@ INLINE void bf_cols_few(const struct linear_args *a, size_t strip_k)
 }
 
 /* The pairs of rows k and k + 1 of a piece, [BF_COLS]. */
-INLINE void bf_cols_pack(vi *block, const struct linear_args *a, const struct bf_piece *p, size_t k)
+INLINE void bf_cols_pack(vi *to, const struct linear_args *a, const struct bf_piece *p, size_t k)
 {
+    const vi pairs = {0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005,
+                      0x260006, 0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b,
+                      0x2c000c, 0x2d000d, 0x2e000e, 0x2f000f};
+    const uint16_t *const row = bf_w(a, p->k + k, p->r);
+    const bool second = p->k + k + 1 < a->n_k;
     UNROLL
-    for (size_t d = 0; d < BF_COLS; d += BF_LANES) {
-        vi *const to = block + d / V_LANES;
-        if (d < p->n_w)
-            bf_columns(&to[0], &to[1], a, p->k + k, p->r + d, p->n_w - d);
-        else
-            to[0] = to[1] = vi_set(0);
+    for (size_t v = 0; v < BF_COLS_V; v++) {
+        const size_t c = v * V_LANES, n = p->n_w > c ? at_most(p->n_w - c, V_LANES) : 0;
+        to[v] = (vi)_mm512_permutex2var_epi16(bf_load_half(row + c, n), (__m512i)pairs,
+                                              second ? bf_load_half(row + a->w_stride + c, n)
+                                                     : (__m512i)vi_set(0));
     }
 }
 
@@ -592,85 +603,113 @@ INLINE void bf_cols_turn(const struct linear_args *a, vf (*acc)[BF_COLS_V], vi *
     }
 }
 
-/* sums [n_x, BF_COLS] (+)= rows of x from i on times a block; a turn for each BF_COLS_TURN values.
- */
-INLINE void bf_cols_tile(const struct linear_args *a, float *sums, vi *block,
+/* What waits for each row of x: sums that are not complete, or just so, and the first of two. */
+struct bf_sums {
+    vf (*part)[BF_COLS_V], (*first)[BF_COLS_V];
+};
+
+/* Row i of y, whose sums are complete. */
+static void bf_cols_finish(const struct linear_args *a, const struct bf_piece *p, size_t i,
+                           const vf *first, const vf *sums)
+{
+    const vf scale = v_set(a->scale);
+    for (size_t c = 0; c < p->n_w; c += V_LANES, first++, sums++) {
+        const size_t n = at_most(p->n_w - c, V_LANES);
+        float *const y = &a->y[i * a->y_stride + p->r + c];
+        const vf bias = a->bias ? v_load_part(a->bias + p->r + c, n) : v_set(0);
+        const vf before = a->add ? v_load_part(y, n) : v_set(0);
+        if (a->n_first)
+            v_store_part(y, before + scale * (*first + bias) + scale * *sums, n);
+        else
+            v_store_part(y, before + scale * (*sums + bias), n);
+    }
+}
+
+/* sums (+)= rows i + j of x times a block, for j < n_x, a constant that may be more than there are.
+ * A turn for each BF_COLS_TURN values. */
+INLINE void bf_cols_tile(const struct linear_args *a, const struct bf_sums *sums, vi *block,
                          const struct bf_piece *p, size_t i, size_t n_x, bool packs,
                          struct ahead *next)
 {
     const uint16_t *x[BF_X];
     vf acc[BF_X][BF_COLS_V];
-    const bool last = p->k + p->n == a->n_k;
-    for (size_t j = 0; j < n_x; j++)
-        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
+    const bool begins = p->k == 0 || p->k == a->n_first, ends = p->k + p->n == a->n_k;
     UNROLL
-    for (size_t j = 0; j < n_x; j++)
+    for (size_t j = 0; j < n_x; j++) {
+        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
         UNROLL
-    for (size_t v = 0; v < BF_COLS_V; v++)
-        acc[j][v] = p->k ? v_load(sums + j * BF_COLS + v * V_LANES) : v_set(0);
+        for (size_t v = 0; v < BF_COLS_V; v++)
+            acc[j][v] = begins ? v_set(0) : sums->part[j][v];
+    }
     for (size_t k = 0; k < p->n; k += BF_COLS_TURN) {
         ahead_turn(next);
-        if (last)
+        if (ends)
             bf_ask_y(a, i, p->r, BF_COLS_V, k / BF_COLS_TURN);
         bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_COLS_TURN), packs);
     }
+    vf(*const to)[BF_COLS_V] = !ends && p->k + p->n == a->n_first ? sums->first : sums->part;
     UNROLL
     for (size_t j = 0; j < n_x; j++)
         UNROLL
     for (size_t v = 0; v < BF_COLS_V; v++)
-        v_store(sums + j * BF_COLS + v * V_LANES, acc[j][v]);
+        to[j][v] = acc[j][v];
 }
 
-/* The strips against the rows [x0, x0 + n_x) of x, while the next are asked for. */
-static void bf_strips_run(const struct linear_args *a, float *sums, vi *block,
-                          const struct bf_piece *p, const struct bf_piece *next, size_t x0,
-                          size_t n_x)
+/* One piece against the rows [x0, x0 + n_x) of x, while the next is asked for. */
+static void bf_cols_run(const struct linear_args *a, struct bf_sums sums, vi *block,
+                        const struct bf_piece *p, const struct bf_piece *next, size_t x0,
+                        size_t n_x)
 {
-    const bool last = p->k + p->n == a->n_k;
     const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_COLS_TURN - 1) / BF_COLS_TURN);
     struct ahead ahead =
         ahead_in_turns(bf_w(a, next->k, next->r), 2 * a->w_stride, 2 * next->n_w, next->n, n_turns);
-    for (size_t i = 0, n; i < n_x; i += n, sums += n * BF_COLS) {
-        /* the first tile packs and adds to the sums of BF_X rows, so that many are its own */
+    for (size_t i = 0, n; i < n_x; i += n, sums.part += n, sums.first += n) {
+        /* the first tile packs and has the sums of BF_X rows, so that many are its own */
         n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
         if (i == 0)
-            bf_cols_tile(a, sums, block, p, x0, BF_X, true, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, &ahead);
         else if (n > 4)
-            bf_cols_tile(a, sums, block, p, x0 + i, BF_X, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, BF_X, false, &ahead);
         else if (n > 2)
-            bf_cols_tile(a, sums, block, p, x0 + i, 4, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, 4, false, &ahead);
         else
-            bf_cols_tile(a, sums, block, p, x0 + i, 2, false, &ahead);
-        for (size_t j = 0; last && j < n; j++)
-            for (size_t d = 0; d < p->n_w; d += BF_LANES)
-                bf_finish_columns(a, x0 + i + j, p->r + d, sums + j * BF_COLS + d,
-                                  at_most(p->n_w - d, BF_LANES));
+            bf_cols_tile(a, &sums, block, p, x0 + i, 2, false, &ahead);
+        for (size_t j = 0; p->k + p->n == a->n_k && j < n; j++)
+            bf_cols_finish(a, p, x0 + i + j, sums.first[j], sums.part[j]);
     }
 }
 
 static void bf_cols_many(const struct linear_args *a)
 {
-    float sums[(BF_X_MAX + BF_X) * BF_COLS] __attribute__((aligned(64)));
+    vf part[BF_X_MAX + BF_X][BF_COLS_V], first[BF_X_MAX + BF_X][BF_COLS_V];
     vi block[BF_COLS_K / 2 * BF_COLS_V];
-    const size_t most_k = bf_piece_k(a->n_k, kernels_asks_early ? BF_COLS_K / 2 : BF_COLS_K);
+    const size_t second = a->n_k - a->n_first, longer = second > a->n_first ? second : a->n_first;
+    const size_t most_k = bf_piece_k(longer, kernels_asks_early ? BF_COLS_K / 2 : BF_COLS_K);
     for (size_t x0 = 0; x0 < a->n_x; x0 += BF_X_MAX) {
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_COLS, most_k);
         while (p.n_w) {
             const struct bf_piece next = bf_piece_after(a, &p, BF_COLS, most_k);
-            bf_strips_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
+            bf_cols_run(a, (struct bf_sums){part, first}, block, &p, &next, x0,
+                        at_most(a->n_x - x0, BF_X_MAX));
             p = next;
         }
     }
+}
+
+static void bf_cols_one_sum(const struct linear_args *a)
+{
+    if (kernels_asks_early && a->n_x <= BF_ORDER)
+        bf_cols_few(a, STRIP_ORDER_K);
+    else
+        bf_cols_few(a, STRIP_K);
 }
 
 static void linear_cols_bf16(const struct linear_args *a)
 {
     if (a->n_x > BF_COLS_FEW)
         bf_cols_many(a);
-    else if (kernels_asks_early && a->n_x <= BF_ORDER)
-        bf_cols_few(a, STRIP_ORDER_K);
     else
-        bf_cols_few(a, STRIP_K);
+        each_sum(a, bf_cols_one_sum);
 }
 
 /* ---- the limit ---- */

@@ -76,8 +76,10 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
         struct linear_args b = a;
         b.x = x;
         b.x_stride = stride;
-        snprintf(parameters, sizeof parameters, "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu",
-                 k->level, slot->name, a.n_x, a.n_w, a.n_k, a.w_stride);
+        b.n_first = slot->cols && random_below(2) ? 32 * random_below(padded / 32 + !padded) : 0;
+        snprintf(parameters, sizeof parameters,
+                 "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu n_first %zu", k->level, slot->name,
+                 a.n_x, a.n_w, a.n_k, a.w_stride, b.n_first);
         f(&b);
         const size_t offset = slot->cols ? offsetof(struct kernels, linear_cols[2])
                                          : offsetof(struct kernels, linear_rows[2]);

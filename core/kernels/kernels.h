@@ -48,8 +48,9 @@ enum { DOT_I8, DOT_U4, N_DOT_TYPES };
  *   linear_rows: w(r, k) is w[r * w_stride + k]    (torch.nn.Linear, [out, in])
  *   linear_cols: w(r, k) is w[k * w_stride + r]    (GPT-2's Conv1D, [in, out])
  * Strides count elements. The sum's order is a function of k alone; what is added to y is rounded
- * before, as it would be on its way through memory. Where n_first, a multiple of 32, is not 0, there
- * are two sums: of the first n_first values of k and then, added to y without a bias, of the others.
+ * before, as it would be on its way through memory. Where n_first, a multiple of 32, is not 0,
+ * there are two sums: of the first n_first values of k and then, added to y without a bias, of the
+ * others.
  */
 struct linear_args {
     float *y;

@@ -169,8 +169,6 @@ static void apply_sums(struct product *p, size_t begin, size_t end)
     if (p->form == OPERAND_BF16 && p->n_k < n_in) {
         p->n_first = p->n_k;
         p->n_k = n_in;
-        apply_range(p, begin, end);
-        return;
     }
     apply_range(p, begin, end);
     to_second_sum(p);

@@ -4,7 +4,7 @@
  * bf16 and weights stay as they are. The instruction takes subnormal numbers for zero.
  *
  * One order of a sum, whichever loop computes it: in rows, four chains along each piece of k, of
- * every fourth pair, folded, and these sums in turn; in columns, a chain over the pairs of k.
+ * every fourth pair, folded, and these sums in turn; in columns, a chain over its pairs of k.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"

@@ -51,12 +51,6 @@ INLINE vi bf_load_part(const uint16_t *p, size_t n)
     return (vi)_mm512_maskz_loadu_epi16((__mmask32)((UINT64_C(1) << n) - 1), p);
 }
 
-/* n values, at most V_LANES, and anything behind them. */
-INLINE __m512i bf_load_half(const uint16_t *p, size_t n)
-{
-    return _mm512_castsi256_si512(_mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p));
-}
-
 /* The sums within each quarter of 4 vectors, those of a, b, c, d side by side. */
 INLINE vf bf_quarters(vf a, vf b, vf c, vf d)
 {
@@ -568,31 +562,38 @@ INLINE void bf_cols_few(const struct linear_args *a, size_t strip_k)
     }
 }
 
-/* The pairs of rows k and k + 1 of a piece, [BF_COLS]. */
-INLINE void bf_cols_pack(vi *to, const struct linear_args *a, const struct bf_piece *p, size_t k)
+/* The pairs of rows k and k + 1 of a piece, [BF_COLS], of which all columns are there if it is
+ * `whole`. Behind the last row comes one of zeros. */
+INLINE void bf_cols_pack(vi *to, const struct linear_args *a, const struct bf_piece *p, size_t k,
+                         bool whole)
 {
-    const vi pairs = {0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005,
-                      0x260006, 0x270007, 0x280008, 0x290009, 0x2a000a, 0x2b000b,
-                      0x2c000c, 0x2d000d, 0x2e000e, 0x2f000f};
+    const vi low = {0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006, 0x270007,
+                    0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d, 0x2e000e, 0x2f000f};
+    const vi high = low + 0x100010;
     const uint16_t *const row = bf_w(a, p->k + k, p->r);
     const bool second = p->k + k + 1 < a->n_k;
     UNROLL
-    for (size_t v = 0; v < BF_COLS_V; v++) {
-        const size_t c = v * V_LANES, n = p->n_w > c ? at_most(p->n_w - c, V_LANES) : 0;
-        to[v] = (vi)_mm512_permutex2var_epi16(bf_load_half(row + c, n), (__m512i)pairs,
-                                              second ? bf_load_half(row + a->w_stride + c, n)
-                                                     : (__m512i)vi_set(0));
+    for (size_t c = 0; c < BF_COLS; c += BF_LANES, to += 2) {
+        const size_t n = whole ? BF_LANES : at_most(p->n_w > c ? p->n_w - c : 0, BF_LANES);
+        const __m512i x = (__m512i)(whole ? bf_load(row + c) : bf_load_part(row + c, n));
+        __m512i y = (__m512i)vi_set(0);
+        if (second)
+            y = (__m512i)(whole ? bf_load(row + a->w_stride + c)
+                                : bf_load_part(row + a->w_stride + c, n));
+        to[0] = (vi)_mm512_permutex2var_epi16(x, (__m512i)low, y);
+        to[1] = (vi)_mm512_permutex2var_epi16(x, (__m512i)high, y);
     }
 }
 
-/* acc += values [k, end) of n_x rows of x times their part of a block, which `packs` makes. */
+/* acc += values [k, end) of n_x rows of x times their part of a block, which `packs` makes, perhaps
+ * of `whole` rows. */
 INLINE void bf_cols_turn(const struct linear_args *a, vf (*acc)[BF_COLS_V], vi *block,
                          const struct bf_piece *p, const uint16_t *const *x, size_t n_x, size_t k,
-                         size_t end, bool packs)
+                         size_t end, bool packs, bool whole)
 {
     for (block += k / 2 * BF_COLS_V; k < end; k += 2, block += BF_COLS_V) {
         if (packs)
-            bf_cols_pack(block, a, p, k);
+            bf_cols_pack(block, a, p, k, whole);
         UNROLL
         for (size_t j = 0; j < n_x; j++) {
             const vi pair = bf_pair(x[j] + k);
@@ -628,7 +629,7 @@ static void bf_cols_finish(const struct linear_args *a, const struct bf_piece *p
 /* sums (+)= rows i + j of x times a block, for j < n_x, a constant that may be more than there are.
  * A turn for each BF_COLS_TURN values. */
 INLINE void bf_cols_tile(const struct linear_args *a, const struct bf_sums *sums, vi *block,
-                         const struct bf_piece *p, size_t i, size_t n_x, bool packs,
+                         const struct bf_piece *p, size_t i, size_t n_x, bool packs, bool whole,
                          struct ahead *next)
 {
     const uint16_t *x[BF_X];
@@ -645,7 +646,7 @@ INLINE void bf_cols_tile(const struct linear_args *a, const struct bf_sums *sums
         ahead_turn(next);
         if (ends)
             bf_ask_y(a, i, p->r, BF_COLS_V, k / BF_COLS_TURN);
-        bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_COLS_TURN), packs);
+        bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_COLS_TURN), packs, whole);
     }
     vf(*const to)[BF_COLS_V] = !ends && p->k + p->n == a->n_first ? sums->first : sums->part;
     UNROLL
@@ -666,14 +667,16 @@ static void bf_cols_run(const struct linear_args *a, struct bf_sums sums, vi *bl
     for (size_t i = 0, n; i < n_x; i += n, sums.part += n, sums.first += n) {
         /* the first tile packs and has the sums of BF_X rows, so that many are its own */
         n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
-        if (i == 0)
-            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, &ahead);
+        if (i == 0 && p->n_w == BF_COLS)
+            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, true, &ahead);
+        else if (i == 0)
+            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, false, &ahead);
         else if (n > 4)
-            bf_cols_tile(a, &sums, block, p, x0 + i, BF_X, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, BF_X, false, false, &ahead);
         else if (n > 2)
-            bf_cols_tile(a, &sums, block, p, x0 + i, 4, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, 4, false, false, &ahead);
         else
-            bf_cols_tile(a, &sums, block, p, x0 + i, 2, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, 2, false, false, &ahead);
         for (size_t j = 0; p->k + p->n == a->n_k && j < n; j++)
             bf_cols_finish(a, p, x0 + i + j, sums.first[j], sums.part[j]);
     }

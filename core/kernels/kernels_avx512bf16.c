@@ -13,11 +13,11 @@
 #include "core/kernels/weights.inc"
 
 /*
- * BF_W rows of weights, BF_K values of each, lie in L1, or nearly, beside the rows of x of this
- * tile and of the next, while the same values of BF_X_MAX rows of x pass by from L2. In columns the
- * block passes by from L2, too: twice what L1 would hold, and sums are loaded half as often. Zen 5,
- * whose L1 is larger, has half of it. BF_SUMS floats hold the sums of few rows of x for as many
- * columns as possible, so that stored rows are read in long pieces.
+ * BF_W rows of weights, BF_K values of each, lie in L1, or nearly, beside the rows of x of a tile,
+ * while the same values of BF_X_MAX rows of x pass by from L2: without hints, which cost more than
+ * they bring. In columns the block passes by from L2, too: twice what L1 would hold, and sums are
+ * loaded half as often. Zen 5, whose L1 is larger, has half of it. BF_SUMS floats hold the sums of
+ * few rows of x for as many columns as possible, so that stored rows are read in long pieces.
  */
 enum {
     BF_LANES = 32,    /* bf16 in a vector */
@@ -326,14 +326,10 @@ static void bf_pack(vi *block, const struct linear_args *a, const struct bf_piec
     }
 }
 
-/* acc[n_x, 4] += BF_LANES values of x times their part of a block; the same of the next tile's rows
- * are asked for. */
-INLINE void bf_many_step(vf (*acc)[4], const uint16_t *const *x, const uint16_t *const *ahead,
-                         const vi *block, size_t k, size_t n_x)
+/* acc[n_x, 4] += BF_LANES values of x times their part of a block. */
+INLINE void bf_many_step(vf (*acc)[4], const uint16_t *const *x, const vi *block, size_t k,
+                         size_t n_x)
 {
-    UNROLL
-    for (size_t j = 0; j < BF_X; j++)
-        __builtin_prefetch(ahead[j] + k);
     UNROLL
     for (size_t q = 0; q < 4; q++)
         UNROLL
@@ -351,24 +347,22 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const vi *block,
                          const struct bf_piece *p, size_t i, size_t n, size_t n_x,
                          struct ahead *next)
 {
-    const uint16_t *x[BF_X], *ahead[BF_X];
+    const uint16_t *x[BF_X];
     vf acc[BF_X][4];
     const bool last = p->k + p->n == a->n_k;
-    for (size_t j = 0; j < BF_X; j++) {
-        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
-        ahead[j] = bf_x(a, at_most(i + BF_X + j, a->n_x - 1)) + p->k;
-    }
     UNROLL
-    for (size_t j = 0; j < n_x; j++)
+    for (size_t j = 0; j < n_x; j++) {
+        x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
         UNROLL
-    for (size_t g = 0; g < 4; g++)
-        acc[j][g] = v_set(0);
+        for (size_t g = 0; g < 4; g++)
+            acc[j][g] = v_set(0);
+    }
     for (size_t turn = 0; turn < p->n; turn += BF_ROWS_TURN) {
         ahead_turn(next);
         if (last)
             bf_ask_y(a, i, p->r, 1, turn / BF_ROWS_TURN);
         for (size_t k = turn; k < at_most(p->n, turn + BF_ROWS_TURN); k += BF_LANES, block += BF_W)
-            bf_many_step(acc, x, ahead, block, k, n_x);
+            bf_many_step(acc, x, block, k, n_x);
     }
     UNROLL
     for (size_t j = 0; j < n_x; j++) {

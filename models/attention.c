@@ -19,15 +19,19 @@ static void clip(const struct worker *w, const struct pass *p, float *rows, int 
             rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
 }
 
-/* in -> queries, keys and values. */
-static void project(struct worker *w, const struct pass *p, int layer, struct operand *in)
+/* What rows become: queries, and what is remembered of them, keys and values. */
+enum heads { QUERIES = 1, MEMORIES = 2 };
+
+/* in -> queries, keys and values, of which those are made that are asked for. */
+static void project(struct worker *w, const struct pass *p, int layer, struct operand *in,
+                    unsigned made)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const struct linear *const all[] = {&weights->query, &weights->key, &weights->value};
     float *const y[] = {p->query, p->key, p->value};
-    const int n = sizeof all / sizeof *all;
-    linear_apply_all(w, all, n, in, y);
-    for (int i = 0; i < n && p->spec->clip_qkv > 0; i++)
+    const int first = made & QUERIES ? 0 : 1, end = made & MEMORIES ? 3 : 1;
+    linear_apply_all(w, all + first, end - first, in, y + first);
+    for (int i = first; i < end && p->spec->clip_qkv > 0; i++)
         clip(w, p, y[i], all[i]->n_out);
 }
 
@@ -117,28 +121,36 @@ static bool has_own_heads(const struct worker *w, const struct pass *p, int laye
            linear_shares_parts(w, n, weights->value.n_out, n_kv_heads);
 }
 
-/* in -> queries in p->query, keys and values in the cache. Workers that have heads, or rows, of
- * their own do not wait for the others on the way. */
+/* in -> queries in p->query, keys and values in the cache, as far as they are asked for. Workers
+ * that have heads, or rows, of their own do not wait for the others on the way. */
 static void make_heads(struct worker *w, const struct pass *p, int layer, const float *in,
-                       bool own_heads)
+                       unsigned made, bool own_heads)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n;
     const bool own_rows = linear_shares_rows(w, n);
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
-    project(w, p, layer, &rows);
+    const bool full_norm = p->spec->qk_norm == QK_NORM_FULL;
+    project(w, p, layer, &rows, made);
     if (!own_heads && !own_rows)
         worker_sync(w);
-    if (p->spec->qk_norm == QK_NORM_FULL) {
+    if (full_norm && made & QUERIES)
         norm_rows(w, &weights->query_norm, p->query, n, p->query);
+    if (full_norm && made & MEMORIES)
         norm_rows(w, &weights->key_norm, p->key, n, p->key);
-        if (!own_rows)
-            worker_sync(w);
-    }
-    each_head(w, p, layer, p->spec->num_attention_heads, own_heads, prepare_query);
-    each_head(w, p, layer, p->spec->num_key_value_heads, own_heads, remember);
+    if (full_norm && !own_rows)
+        worker_sync(w);
+    if (made & QUERIES)
+        each_head(w, p, layer, p->spec->num_attention_heads, own_heads, prepare_query);
+    if (made & MEMORIES)
+        each_head(w, p, layer, p->spec->num_key_value_heads, own_heads, remember);
     if (!own_heads)
         worker_sync(w);
+}
+
+void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in)
+{
+    make_heads(w, p, layer, in, MEMORIES, false);
 }
 
 void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
@@ -156,7 +168,7 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .own_heads = has_own_heads(w, p, layer)};
     const size_t n = (size_t)p->n;
     pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
-    make_heads(w, p, layer, in, attend.own_heads);
+    make_heads(w, p, layer, in, p->remembered ? QUERIES : QUERIES | MEMORIES, attend.own_heads);
     attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
                 p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
     worker_sync(w);

@@ -64,6 +64,11 @@ static void sequential_half(struct worker *w, const struct pass *p, int layer, h
     }
 }
 
+static bool is_parallel(const struct model_spec *spec)
+{
+    return spec->residual == RESIDUAL_PARALLEL || spec->residual == RESIDUAL_PARALLEL_SHARED;
+}
+
 /* x + attention(norm(x)) + ffn(norm'(x)), where norm' is norm in some families. */
 static void parallel(struct worker *w, const struct pass *p, int layer)
 {
@@ -79,7 +84,7 @@ static void parallel(struct worker *w, const struct pass *p, int layer)
 void block_run(struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
-    if (p->spec->residual == RESIDUAL_PARALLEL || p->spec->residual == RESIDUAL_PARALLEL_SHARED) {
+    if (is_parallel(p->spec)) {
         parallel(w, p, layer);
         return;
     }
@@ -87,4 +92,14 @@ void block_run(struct worker *w, const struct pass *p, int layer)
                     &weights->attention_norm, &weights->attention_post_norm);
     sequential_half(w, p, layer, p->spec->layers[layer].moe ? moe_run : ffn_run, &weights->ffn_norm,
                     &weights->ffn_post_norm);
+}
+
+void block_remember(struct worker *w, const struct pass *p, int layer)
+{
+    const struct model_spec *const spec = p->spec;
+    const bool norm_first =
+        is_parallel(spec) || spec->norm_place == NORM_BEFORE || spec->norm_place == NORM_BOTH;
+    const float *const in =
+        norm_first ? normed(w, p, &p->weights->layers[layer].attention_norm) : p->x;
+    (spec->mla.kv_lora_rank ? mla_remember : attention_remember)(w, p, layer, in);
 }

@@ -144,30 +144,37 @@ static void bend_logits(const struct worker *w, const struct pass *p)
             p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
 }
 
-/* Brings the rows of x that get logits to its front; each worker moves its share of every row. */
-static void collect_rows(struct worker *w, const struct pass *p)
+/* Brings the rows that get logits to the front; each worker moves its share of every row. */
+static void collect(const struct worker *w, const struct pass *p, float *rows, size_t width)
 {
-    const size_t hidden = (size_t)p->spec->hidden_size;
     size_t begin, end;
-    if (p->logit_rows[p->n_rows - 1] == p->n_rows - 1)
-        return;
-    worker_share(w, hidden, 1, &begin, &end);
+    worker_share(w, width, 1, &begin, &end);
     for (size_t i = 0; i < (size_t)p->n_rows; i++) {
-        const float *const from = p->x + (size_t)p->logit_rows[i] * hidden;
+        const float *const from = rows + (size_t)p->logit_rows[i] * width;
         for (size_t d = begin; d < end; d++)
-            p->x[i * hidden + d] = from[d];
+            rows[i * width + d] = from[d];
+    }
+}
+
+/* What the pass of these rows reads. */
+static void collect_wanted(struct worker *w, const struct pass *p)
+{
+    collect(w, p, p->x, (size_t)p->spec->hidden_size);
+    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
+        const size_t half = (size_t)p->spec->ropes[r].n_dims / 2;
+        collect(w, p, p->rope_cos[r], half);
+        collect(w, p, p->rope_sin[r], half);
     }
     worker_sync(w);
 }
 
-/* Logits of the rows that get them. */
+/* Logits of all rows. */
 static void head(struct worker *w, const struct pass *p)
 {
     const struct weights *const weights = p->weights;
     const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
     const float *rows = p->x;
     size_t width = hidden;
-    collect_rows(w, p);
     if (!p->spec->no_final_norm)
         rows = pass_norm(w, p, &weights->final_norm, rows, n_rows);
     if (p->spec->head_transform)
@@ -185,6 +192,16 @@ static void head(struct worker *w, const struct pass *p)
     bend_logits(w, p);
 }
 
+/* All tokens are remembered, and the rest of the layer is that of those that get logits. */
+static void last_block(struct worker *w, const struct pass *p, int layer)
+{
+    block_remember(w, p, layer);
+    if (p->n_rows == 0)
+        return;
+    collect_wanted(w, p);
+    block_run(w, p->wanted, layer);
+}
+
 /* Whether a pass that is to stop goes on to this layer. The first worker decides, when it begins a
  * layer, that it is the last; the syncs within the layer let the others know in time. */
 static bool goes_on(const struct worker *w, struct pass *p, int layer)
@@ -197,10 +214,14 @@ static bool goes_on(const struct worker *w, struct pass *p, int layer)
 void forward_run(struct worker *w, void *pass)
 {
     struct pass *const p = pass;
+    const int n_layers = p->spec->num_hidden_layers;
     embed(w, p);
     int layer = 0;
     for (; goes_on(w, p, layer); layer++)
-        block_run(w, p, layer);
-    if (p->n_rows && layer == p->spec->num_hidden_layers)
-        head(w, p);
+        if (p->wanted && layer == n_layers - 1)
+            last_block(w, p, layer);
+        else
+            block_run(w, p, layer);
+    if (p->n_rows && layer == n_layers)
+        head(w, p->wanted ? p->wanted : p);
 }

@@ -89,6 +89,12 @@ struct pass {
     int n_rows;            /* tokens that get logits */
     const int *logit_rows; /* [n_rows]: which, ascending */
     float *logits;         /* [n_rows, vocab_size] */
+
+    /* These tokens as a pass of their own, whose rows lie in the same memory: it goes through the
+     * rest of the last layer, where all others have done their part once they are remembered. NULL:
+     * they are all tokens. */
+    const struct pass *wanted;
+    bool remembered; /* it is that one: keys and values are in the cache */
 };
 
 /* Rows that products read: [n, n_k], one behind the other. */
@@ -123,9 +129,14 @@ void forward_run(struct worker *w, void *pass);
 /* One layer: p->x becomes what the next one reads. Like the next two it ends with a sync. */
 void block_run(struct worker *w, const struct pass *p, int layer);
 
+/* What other tokens will see of these in a layer, and no more: keys and values in the cache. p->x
+ * stays as it is. */
+void block_remember(struct worker *w, const struct pass *p, int layer);
+
 /* What may stand in the place of the two: latent attention and a mixture of experts. */
 void mla_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store);
+void mla_remember(struct worker *w, const struct pass *p, int layer, const float *in);
 void moe_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store);
 
@@ -136,6 +147,7 @@ void ffn_activate(const struct worker *w, const struct pass *p, int layer, float
 /* out (= or +=) attention(in) and ffn(in), both [n, hidden_size]; in and out may be the same. */
 void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
                    enum linear_store store);
+void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in);
 void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store);
 

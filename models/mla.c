@@ -27,15 +27,19 @@ static struct linear head_part(const struct linear *kv_b, const struct mla_spec 
     return part;
 }
 
-/* value = queries as projected, [n, heads, nope + rope]; key = the latent and the shared part that
- * rotates. */
-static void project(struct worker *w, const struct pass *p, const struct layer_weights *weights,
-                    const float *in)
+/* key = the latent and the shared part that rotates. */
+static void project_latents(struct worker *w, const struct pass *p,
+                            const struct layer_weights *weights, struct operand *in)
 {
-    const struct mla_spec *const mla = &p->spec->mla;
-    const size_t n = (size_t)p->n, rank = (size_t)mla->q_lora_rank;
-    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
-    linear_apply(w, &weights->kv_a, &rows, p->key, (size_t)weights->kv_a.n_out, LINEAR_SET);
+    linear_apply(w, &weights->kv_a, in, p->key, (size_t)weights->kv_a.n_out, LINEAR_SET);
+}
+
+/* value = queries as projected, [n, heads, nope + rope]. */
+static void project_queries(struct worker *w, const struct pass *p,
+                            const struct layer_weights *weights, struct operand *in)
+{
+    const size_t n = (size_t)p->n, rank = (size_t)p->spec->mla.q_lora_rank;
+    struct operand rows = *in;
     if (rank) {
         linear_apply(w, &weights->query_a, &rows, p->low, rank, LINEAR_SET);
         worker_sync(w);
@@ -44,7 +48,6 @@ static void project(struct worker *w, const struct pass *p, const struct layer_w
         rows = pass_rows(p, p->low, n, rank);
     }
     linear_apply(w, &weights->query_b, &rows, p->value, (size_t)weights->query_b.n_out, LINEAR_SET);
-    worker_sync(w);
 }
 
 /* Token i's latent is normalised, its shared part rotated, and both remembered. */
@@ -58,6 +61,23 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
     rope_rotate(rope, w->kernels, latent + mla->kv_lora_rank, p->rope_cos[0] + i * half,
                 p->rope_sin[0] + i * half);
     kv_put(w->kernels, &p->kv[layer], p->sequences[i], 0, p->positions[i], latent, latent);
+}
+
+static void remember_rows(const struct worker *w, const struct pass *p, int layer)
+{
+    size_t begin, end;
+    worker_share(w, (size_t)p->n, 1, &begin, &end);
+    for (size_t i = begin; i < end; i++)
+        remember(w, p, layer, i);
+}
+
+void mla_remember(struct worker *w, const struct pass *p, int layer, const float *in)
+{
+    struct operand rows = pass_rows(p, in, (size_t)p->n, (size_t)p->spec->hidden_size);
+    project_latents(w, p, &p->weights->layers[layer], &rows);
+    worker_sync(w);
+    remember_rows(w, p, layer);
+    worker_sync(w);
 }
 
 /* One head's queries as they look at latents: W_uk^T q_nope, then the part that rotates. */
@@ -102,10 +122,13 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
                                   .rounded = pass_rounds(w, p, &weights->attention_out)};
     const size_t n = (size_t)p->n, n_heads = (size_t)p->spec->num_attention_heads;
     size_t begin, end;
-    project(w, p, weights, in);
-    worker_share(w, n, 1, &begin, &end);
-    for (size_t i = begin; i < end; i++)
-        remember(w, p, layer, i);
+    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
+    if (!p->remembered)
+        project_latents(w, p, weights, &rows);
+    project_queries(w, p, weights, &rows);
+    worker_sync(w);
+    if (!p->remembered)
+        remember_rows(w, p, layer);
     worker_share(w, n_heads, 1, &begin, &end);
     for (size_t head = begin; head < end; head++)
         absorb_head(w, p, layer, head);
@@ -116,7 +139,7 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
     for (size_t head = begin; head < end; head++)
         bring_head(w, p, layer, head);
     worker_sync(w);
-    struct operand rows = pass_rows(p, p->value, n, (size_t)weights->attention_out.n_in);
+    rows = pass_rows(p, p->value, n, (size_t)weights->attention_out.n_in);
     linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
     worker_sync(w);
 }

@@ -31,7 +31,7 @@ struct session {
     const struct model *model;
     struct compute *compute;
     struct session_params params; /* nothing is zero but perhaps the enums */
-    struct pass pass;
+    struct pass pass, wanted;
     void *block;   /* all that is pointed to, but for kv */
     struct kv *kv; /* [num_hidden_layers] */
     struct kv_pages pages;
@@ -41,6 +41,9 @@ struct session {
     int32_t *ids;
     int *positions, *row_sequences, *logit_rows;
     struct attend_run *runs;
+    /* the same of the rows that get logits */
+    int *wanted_positions;
+    struct attend_run *wanted_runs;
     double *inv_freq[SPEC_MAX_ROPES];    /* each [n_sequences, n_dims / 2] */
     double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences] */
 };
@@ -307,6 +310,8 @@ static void cut_tables(struct cutter *c, struct session *s)
     s->row_sequences = cut_ints(c, n, 1);
     s->logit_rows = cut_ints(c, n, 1);
     s->runs = cut_bytes(c, n, sizeof *s->runs);
+    s->wanted_positions = cut_ints(c, n, 1);
+    s->wanted_runs = cut_bytes(c, n, sizeof *s->wanted_runs);
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         const size_t half = (size_t)s->model->spec.ropes[r].n_dims / 2;
         s->inv_freq[r] = cut_bytes(c, n_sequences * half, sizeof *s->inv_freq[r]);
@@ -486,22 +491,46 @@ static void prepare(struct session *s, int sequence, int n)
     text->highest = max_int(text->highest, end);
 }
 
+/* Row i of a pass, the token at a position, goes into its runs, of which there are *n so far. */
+static void add_to_runs(struct attend_run *runs, int *n, int sequence, int position, int i)
+{
+    struct attend_run *const last = *n ? &runs[*n - 1] : NULL;
+    if (last && last->sequence == sequence && last->position + last->n == position)
+        last->n++;
+    else
+        runs[(*n)++] =
+            (struct attend_run){.sequence = sequence, .position = position, .row = i, .n = 1};
+}
+
 /* Row i of the next pass: the next token of its sequence. */
 static void add_row(struct session *s, const struct session_row *row, int i)
 {
     struct pass *const p = &s->pass;
-    struct attend_run *const last = p->n_runs ? &s->runs[p->n_runs - 1] : NULL;
     const int position = s->sequences[row->sequence].position++;
     s->ids[i] = row->id;
     s->positions[i] = position;
     s->row_sequences[i] = row->sequence;
+    add_to_runs(s->runs, &p->n_runs, row->sequence, position, i);
     if (row->wants_logits)
         s->logit_rows[p->n_rows++] = i;
-    if (last && last->sequence == row->sequence)
-        last->n++;
-    else
-        s->runs[p->n_runs++] =
-            (struct attend_run){.sequence = row->sequence, .position = position, .row = i, .n = 1};
+}
+
+/* The rows that get logits, as a pass of their own. */
+static void prepare_wanted(struct session *s)
+{
+    struct pass *const p = &s->wanted;
+    *p = s->pass;
+    p->n = p->n_rows;
+    p->n_runs = 0;
+    p->ids = p->sequences = NULL; /* of no use behind the embedding and the cache */
+    p->positions = s->wanted_positions;
+    p->runs = s->wanted_runs;
+    p->remembered = true;
+    for (int i = 0; i < p->n; i++) {
+        const int row = s->logit_rows[i];
+        s->wanted_positions[i] = s->positions[row];
+        add_to_runs(s->wanted_runs, &p->n_runs, s->row_sequences[row], s->positions[row], i);
+    }
 }
 
 /* At most n_batch rows, whose sequences are prepared. False: the pass was stopped. */
@@ -513,6 +542,11 @@ static bool run_pass(struct session *s, const struct session_row *rows, int n, s
     s->pass.n_runs = 0;
     for (int i = 0; i < n; i++)
         add_row(s, &rows[i], i);
+    s->pass.wanted = NULL;
+    if (s->pass.n_rows < n) {
+        prepare_wanted(s);
+        s->pass.wanted = &s->wanted;
+    }
     s->pass.stop = s->params.stop;
     atomic_store(&s->pass.n_layers, n_layers);
     compute_run(s->compute, forward_run, &s->pass);

@@ -4,6 +4,8 @@
 #include "models/internal.h"
 #include "models/roles.h"
 
+#include <math.h>
+
 /* How often a role's tensor meets a token of the pass. */
 struct use {
     double n_rows; /* of activations that meet one matrix */
@@ -41,9 +43,15 @@ static bool is_look_up(enum role role)
     return role == ROLE_EMBEDDING || role == ROLE_POSITIONS || role == ROLE_TOKEN_TYPES;
 }
 
-static bool is_of_head(enum role role)
+/* Of n tokens those that meet the tensor: of the head and of the last layer the one that gets
+ * logits, but for what all are remembered by. */
+static int rows_of(const struct model *m, enum role role, int layer, int n)
 {
-    return role == ROLE_HEAD_DENSE || role == ROLE_PROJECT_OUT || role == ROLE_HEAD;
+    const role_set head =
+        ROLE_BIT(ROLE_HEAD_DENSE) | ROLE_BIT(ROLE_PROJECT_OUT) | ROLE_BIT(ROLE_HEAD);
+    const role_set memory = ROLE_BIT(ROLE_KEY) | ROLE_BIT(ROLE_VALUE) | ROLE_BIT(ROLE_KV_A);
+    const bool last = roles_per_layer(role) && layer == m->spec.num_hidden_layers - 1;
+    return head & ROLE_BIT(role) || (last && !(memory & ROLE_BIT(role))) ? 1 : n;
 }
 
 static void add_role(struct work *w, const struct model *m, enum role role, int layer, int n)
@@ -51,10 +59,10 @@ static void add_role(struct work *w, const struct model *m, enum role role, int 
     struct weights weights = m->weights; /* roles_target serves binding, too, which writes */
     const void *tensor = roles_target(&weights, role, layer, 0);
     const struct moe_spec *moe = &m->spec.moe;
-    struct use use = {.n_rows = is_of_head(role) ? 1 : n, .n_read = 1, .n_met = 1};
+    struct use use = {.n_rows = rows_of(m, role, layer, n), .n_read = 1, .n_met = 1};
     if (roles_per_expert(role)) {
         use.n_met = moe->num_experts_per_tok;
-        use.n_read = use.n_met * n < moe->num_experts ? use.n_met * n : moe->num_experts;
+        use.n_read = fmin(use.n_met * use.n_rows, moe->num_experts);
     }
     if (is_look_up(role)) {
         w->weight_bytes += n * row_bytes(tensor);
@@ -68,7 +76,7 @@ static void add_role(struct work *w, const struct model *m, enum role role, int 
 }
 
 /* Positions that some token of the pass sees, and, as operations, the scores of those that each
- * sees and the sums of their values. */
+ * sees and the sums of their values. In the last layer only the last token looks. */
 static void add_attention(struct work *w, const struct model *m, int layer, int position, int n,
                           bool kv_f32)
 {
@@ -78,11 +86,12 @@ static void add_attention(struct work *w, const struct model *m, int layer, int 
     const int window = spec->layers[layer].window;
     const int latent = 2 * mla->kv_lora_rank + mla->qk_rope_head_dim;
     const int width = mla->kv_lora_rank ? latent : 2 * spec->head_dim;
-    const int first = window && window < position + 1 ? position + 1 - window : 0;
+    const int end = position + n, begin = layer + 1 < spec->num_hidden_layers ? position : end - 1;
+    const int first = window && window < begin + 1 ? begin + 1 - window : 0;
     double seen = 0;
-    for (int i = position; i < position + n; i++)
+    for (int i = begin; i < end; i++)
         seen += window && window < i + 1 ? window : i + 1;
-    w->kv_positions += (double)(position + n - first) / spec->num_hidden_layers;
+    w->kv_positions += (double)(end - first) / spec->num_hidden_layers;
     w->operations[kv_f32 || beside == WORK_F32 ? WORK_F32 : WORK_BF16] +=
         2 * seen * spec->num_attention_heads * width;
 }

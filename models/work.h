@@ -22,8 +22,9 @@ struct work {
     double operations[N_WORK_FORMS]; /* a multiplication and an addition are two */
 };
 
-/* n tokens at once behind `position` others, with logits for the last. Experts count as far as
- * tokens choose them, each token others as long as there are any. kv_f32: the cache keeps f32. */
+/* n tokens at once behind `position` others, with logits for the last, which alone goes on in the
+ * last layer once all are remembered. Experts count as far as tokens choose them, each token others
+ * as long as there are any. kv_f32: the cache keeps f32. */
 void work_of_pass(const struct model *m, int position, int n, bool kv_f32, struct work *out);
 
 #endif

@@ -44,7 +44,8 @@ static void test_plain(void **state)
 {
     (void)state;
     struct opened o = open_model("models/tales");
-    const double layer = 2 * 256 * 256 + 2 * 128 * 256 + 3 * 640 * 256, head = 4096 * 256;
+    const double memory = 2 * 128 * 256, head = 4096 * 256;
+    const double layer = 2 * 256 * 256 + memory + 3 * 640 * 256;
     const double norms = 11 * 256 * 4;
     struct work w;
     work_of_pass(o.model, 0, 1, false, &w);
@@ -55,9 +56,9 @@ static void test_plain(void **state)
 
     work_of_pass(o.model, 100, 3, true, &w);
     expect(w.weight_bytes, 2 * (5 * layer + head + 3 * 256) + norms);
-    expect(w.operations[WORK_BF16], 2 * (3 * 5 * layer + head));
+    expect(w.operations[WORK_BF16], 2 * ((3 * 4 + 1) * layer + 2 * memory + head));
     expect(w.kv_positions, 103);
-    expect(w.operations[WORK_F32], (101. + 102 + 103) * 5 * 8 * 2 * 2 * 32);
+    expect(w.operations[WORK_F32], (4 * (101. + 102) + 5 * 103) * 8 * 2 * 2 * 32);
     close_model(&o);
 }
 
@@ -66,7 +67,8 @@ static void test_experts(void **state)
 {
     (void)state;
     struct opened o = open_model("tests/golden/mixtral");
-    const double shared = 2 * 40 * 40 + 2 * 20 * 40 + 6 * 40, expert = 3 * 16 * 40, head = 67 * 40;
+    const double memory = 2 * 20 * 40, shared = 2 * 40 * 40 + memory + 6 * 40;
+    const double expert = 3 * 16 * 40, head = 67 * 40;
     const double norms = 5 * 40 * 4;
     struct work w;
     work_of_pass(o.model, 0, 1, false, &w);
@@ -74,8 +76,8 @@ static void test_experts(void **state)
     expect(w.operations[WORK_BF16], 2 * (2 * (shared + 2 * expert) + head) + 2 * 4 * 2 * 2 * 10);
 
     work_of_pass(o.model, 0, 5, true, &w);
-    expect(w.weight_bytes, 2 * (2 * (shared + 6 * expert) + head + 5 * 40) + norms);
-    expect(w.operations[WORK_BF16], 2 * (5 * 2 * (shared + 2 * expert) + head));
+    expect(w.weight_bytes, 2 * (2 * shared + (6 + 2) * expert + head + 5 * 40) + norms);
+    expect(w.operations[WORK_BF16], 2 * ((5 + 1) * (shared + 2 * expert) + 4 * memory + head));
     close_model(&o);
 }
 
@@ -91,6 +93,9 @@ static void test_window(void **state)
     expect(near.kv_positions, 4);
     expect(far.kv_positions, (8. + 200) / 2);
     expect(far.operations[WORK_F32] / near.operations[WORK_F32], (8. + 200) / (4 + 4));
+    work_of_pass(o.model, 197, 3, true, &far);
+    expect(far.kv_positions, (10. + 200) / 2);
+    expect(far.operations[WORK_F32] / near.operations[WORK_F32], (3 * 8. + 200) / (4 + 4));
     close_model(&o);
 }
 

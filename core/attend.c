@@ -8,8 +8,9 @@
 
 /*
  * A unit of work is up to UNIT_ROWS rows, a row being a query of one head, that look at the same
- * keys: the heads of a group, query after query. More than CONVERT_ROWS of them pay for bringing a
- * block of the cache to f32 once for all.
+ * keys: the heads of a group, query after query, of a run or, as far as their texts begin with the
+ * same pages, of several. More than CONVERT_ROWS of them pay for bringing a block of the cache to
+ * f32 once for all.
  */
 enum { UNIT_ROWS = 96, CONVERT_ROWS = 12 };
 
@@ -78,41 +79,79 @@ static const void *prepare_query(const struct call *c, const float *q, int r)
     return out;
 }
 
-/* A sink is as if a key had been seen whose score it is and whose value is zero. */
-static void begin_rows(const struct call *c, const struct attend_run *run, int head, int first,
-                       int n, struct attend_row *rows)
+/* Rows of a head of the cache: [first, first + n) of a run, or all n of several runs. */
+struct unit {
+    const struct attend_run *runs; /* [n_runs]; NULL: there is no unit */
+    int n_runs;
+    int n_shared; /* blocks that the runs have in common; 0 where there is but one */
+    int head;
+    int first;
+    int n;
+};
+
+static int group_size(const struct call *c)
 {
-    const struct attend *const a = c->a;
-    const int group = a->n_heads / c->kv->n_kv_heads;
-    const size_t stride = kv_value_stride(c->kv);
-    memset(c->room.acc, 0, (size_t)n * stride * sizeof *c->room.acc);
-    for (int r = 0; r < n; r++) {
-        const int i = (first + r) / group, h = head * group + (first + r) % group;
-        const int position = run->position + i;
-        const size_t at = (size_t)(run->row + i) * (size_t)a->n_heads + (size_t)h;
-        rows[r] = (struct attend_row){
-            .q = prepare_query(c, c->q + at * (size_t)c->kv->k_dim, r),
-            .acc = c->room.acc + (size_t)r * stride,
-            .max = a->sinks ? a->sinks[h] : -INFINITY,
-            .sum = a->sinks ? 1 : 0,
-            .slope = a->alibi_slopes ? a->alibi_slopes[h] : 0,
-            .position = position,
-            .first = a->window ? max_int(0, position - a->window + 1) : 0,
-        };
-    }
+    return c->a->n_heads / c->kv->n_kv_heads;
 }
 
-static void end_rows(const struct call *c, const struct attend_run *run, int head, int first, int n,
-                     const struct attend_row *rows)
+/* Rows of n runs for a head of the cache. */
+static int count_rows(const struct call *c, const struct attend_run *runs, int n)
 {
-    const int group = c->a->n_heads / c->kv->n_kv_heads;
+    int n_rows = 0;
+    for (int i = 0; i < n; i++)
+        n_rows += runs[i].n * group_size(c);
+    return n_rows;
+}
+
+/* Those of one run that belong to the unit. */
+static int rows_of(const struct call *c, const struct unit *u, int run)
+{
+    return u->n_runs == 1 ? u->n : count_rows(c, &u->runs[run], 1);
+}
+
+/* Which of the queries of the call, [n, n_heads], is row r of a run; *h gets its head and *i which
+ * query of the run it is. */
+static size_t query_at(const struct call *c, const struct unit *u, int run, int r, int *i, int *h)
+{
+    const int group = group_size(c);
+    *i = (u->first + r) / group;
+    *h = u->head * group + (u->first + r) % group;
+    return (size_t)(u->runs[run].row + *i) * (size_t)c->a->n_heads + (size_t)*h;
+}
+
+/* A sink is as if a key had been seen whose score it is and whose value is zero. */
+static void begin_rows(const struct call *c, const struct unit *u, struct attend_row *rows)
+{
+    const struct attend *const a = c->a;
+    const size_t stride = kv_value_stride(c->kv);
+    int place = 0, i, h;
+    memset(c->room.acc, 0, (size_t)u->n * stride * sizeof *c->room.acc);
+    for (int run = 0; run < u->n_runs; run++)
+        for (int r = 0; r < rows_of(c, u, run); r++, place++) {
+            const size_t at = query_at(c, u, run, r, &i, &h);
+            const int position = u->runs[run].position + i;
+            rows[place] = (struct attend_row){
+                .q = prepare_query(c, c->q + at * (size_t)c->kv->k_dim, place),
+                .acc = c->room.acc + (size_t)place * stride,
+                .max = a->sinks ? a->sinks[h] : -INFINITY,
+                .sum = a->sinks ? 1 : 0,
+                .slope = a->alibi_slopes ? a->alibi_slopes[h] : 0,
+                .position = position,
+                .first = a->window ? max_int(0, position - a->window + 1) : 0,
+            };
+        }
+}
+
+static void end_rows(const struct call *c, const struct unit *u, const struct attend_row *rows)
+{
     const size_t v_dim = (size_t)c->kv->v_dim;
-    for (int r = 0; r < n; r++) {
-        const int i = (first + r) / group, h = head * group + (first + r) % group;
-        const size_t at = (size_t)(run->row + i) * (size_t)c->a->n_heads + (size_t)h;
-        const float inverse = rows[r].sum == 0 ? 0 : 1 / rows[r].sum;
-        c->kernels->scale(c->out + at * v_dim, rows[r].acc, inverse, v_dim);
-    }
+    int i, h;
+    for (int run = 0; run < u->n_runs; run++)
+        for (int r = 0; r < rows_of(c, u, run); r++, rows++) {
+            const size_t at = query_at(c, u, run, r, &i, &h);
+            const float inverse = rows->sum == 0 ? 0 : 1 / rows->sum;
+            c->kernels->scale(c->out + at * v_dim, rows->acc, inverse, v_dim);
+        }
 }
 
 /* The block in f32, without its scales. */
@@ -163,53 +202,64 @@ static void attend_block(const struct call *c, const struct kv_block *b,
     c->kernels->attend[type](&args);
 }
 
-/* Rows [first, first + n) of a run and a head of the cache. */
-struct unit {
-    const struct attend_run *run; /* NULL: none */
-    int head;
-    int first;
-    int n;
-};
-
 /* The first block that a unit looks at. */
 static int first_block(const struct call *c, const struct unit *u)
 {
-    const int group = c->a->n_heads / c->kv->n_kv_heads;
-    const int position = u->run->position + u->first / group;
+    const int position = u->runs->position + u->first / group_size(c);
     return c->a->window ? max_int(0, position - c->a->window + 1) / KV_PAGE : 0;
 }
 
-/* What few rows will look at after a block; many have arithmetic enough to wait behind. */
-static struct kv_block block_after(const struct call *c, const struct unit *u, int block, int last,
-                                   const struct unit *next)
+/* What n rows of a run will look at after a block, if they are few; many have arithmetic enough to
+ * wait behind. */
+static struct kv_block block_after(const struct call *c, const struct unit *u, int run, int n,
+                                   int block, int last, const struct unit *next)
 {
-    if (u->n <= CONVERT_ROWS && block < last)
-        return kv_block(c->kv, u->run->sequence, u->head, block + 1);
-    if (u->n <= CONVERT_ROWS && next->run)
-        return kv_block(c->kv, next->run->sequence, next->head, first_block(c, next));
+    if (n <= CONVERT_ROWS && block < last)
+        return kv_block(c->kv, u->runs[run].sequence, u->head, block + 1);
+    if (n <= CONVERT_ROWS && run + 1 < u->n_runs)
+        return kv_block(c->kv, u->runs[run + 1].sequence, u->head, u->n_shared);
+    if (n <= CONVERT_ROWS && next->runs)
+        return kv_block(c->kv, next->runs->sequence, next->head, first_block(c, next));
     return (struct kv_block){.k = NULL};
 }
 
-/* Positions ascend over the rows, so those that see nothing of a block are at the beginning and at
- * the end. */
-static void attend_unit(const struct call *c, const struct unit *u, const struct unit *next)
+/* All rows over the blocks that their runs share, which all of them see whole. */
+static void attend_shared(const struct call *c, const struct unit *u, struct attend_row *rows)
 {
-    struct attend_row rows[UNIT_ROWS];
-    const int n = u->n;
+    for (int block = 0; block < u->n_shared; block++) {
+        const struct kv_block after = block_after(c, u, 0, u->n, block, u->n_shared, NULL);
+        const struct kv_block b = kv_block(c->kv, u->runs->sequence, u->head, block);
+        attend_block(c, &b, &after, block, rows, u->n);
+    }
+}
+
+/* The n rows of one run over the other blocks. Positions ascend over them, so those that see
+ * nothing of a block are at the beginning and at the end. */
+static void attend_own(const struct call *c, const struct unit *u, int run, struct attend_row *rows,
+                       int n, const struct unit *next)
+{
+    const int sequence = u->runs[run].sequence, last = rows[n - 1].position / KV_PAGE;
     int begin = 0, end = 0;
-    assert(n > 0);
-    begin_rows(c, u->run, u->head, u->first, n, rows);
-    const int last = rows[n - 1].position / KV_PAGE;
-    for (int block = rows[0].first / KV_PAGE; block <= last; block++) {
-        const struct kv_block after = block_after(c, u, block, last, next);
-        const struct kv_block b = kv_block(c->kv, u->run->sequence, u->head, block);
+    for (int block = max_int(u->n_shared, rows[0].first / KV_PAGE); block <= last; block++) {
+        const struct kv_block after = block_after(c, u, run, n, block, last, next);
+        const struct kv_block b = kv_block(c->kv, sequence, u->head, block);
         while (rows[begin].position < block * KV_PAGE)
             begin++;
         while (end < n && rows[end].first < (block + 1) * KV_PAGE)
             end++;
         attend_block(c, &b, &after, block, rows + begin, end - begin);
     }
-    end_rows(c, u->run, u->head, u->first, n, rows);
+}
+
+static void attend_unit(const struct call *c, const struct unit *u, const struct unit *next)
+{
+    struct attend_row rows[UNIT_ROWS];
+    assert(u->n > 0 && u->n <= UNIT_ROWS);
+    begin_rows(c, u, rows);
+    attend_shared(c, u, rows);
+    for (int run = 0, place = 0; run < u->n_runs; place += rows_of(c, u, run++))
+        attend_own(c, u, run, rows + place, rows_of(c, u, run), next);
+    end_rows(c, u, rows);
 }
 
 /* Rows of a unit. Where heads alone would leave workers without work, they share a head's rows. */
@@ -231,6 +281,26 @@ static bool is_mine(const struct worker *w, const struct attend *a, int turn, in
     return (size_t)head >= begin && (size_t)head < end;
 }
 
+/* How many of n runs, which has one at least, make up one unit of at most most_rows rows: those
+ * that have as many blocks in common with the first as the second has, or more. *n_shared gets how
+ * many. Only whole blocks before all queries count, and no windows. */
+static int runs_together(const struct call *c, const struct attend_run *runs, int n, int most_rows,
+                         int *n_shared)
+{
+    int together = 1;
+    *n_shared = 0;
+    for (; together < n && !c->a->window; together++) {
+        const struct attend_run *const other = &runs[together];
+        const int before = min_int(runs->position, other->position) / KV_PAGE;
+        const int shared = min_int(before, kv_shared(c->kv, runs->sequence, other->sequence));
+        if (shared == 0 || shared < *n_shared || count_rows(c, runs, together + 1) > most_rows)
+            break;
+        if (together == 1)
+            *n_shared = shared;
+    }
+    return together;
+}
+
 void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
                  const struct attend_run *runs, int n_runs, const float *q, float *scratch,
                  float *out)
@@ -242,21 +312,25 @@ void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
                            .out = out,
                            .rounded = a->rounded && w->kernels->attend_bf16[kv->type],
                            .room = cut_room(kv, scratch)};
-    struct unit mine = {.run = NULL};
+    struct unit mine = {.runs = NULL}, next = mine;
+    const int most = unit_rows(count_rows(&c, runs, n_runs), kv->n_kv_heads, w->n_workers);
     int turn = 0;
-    for (int i = 0; i < n_runs; i++) {
-        const int n_rows = runs[i].n * (a->n_heads / kv->n_kv_heads);
-        const int n = unit_rows(n_rows, kv->n_kv_heads * n_runs, w->n_workers);
-        for (int head = 0; head < kv->n_kv_heads; head++)
-            for (int first = 0; first < n_rows; first += n, turn++) {
-                if (!is_mine(w, a, turn, head, kv->n_kv_heads))
+    for (int i = 0; i < n_runs; i += next.n_runs) {
+        next.runs = &runs[i];
+        next.n_runs = runs_together(&c, next.runs, n_runs - i, most, &next.n_shared);
+        const int n_rows = count_rows(&c, next.runs, next.n_runs);
+        const int n =
+            next.n_runs > 1 ? n_rows : unit_rows(n_rows, kv->n_kv_heads * n_runs, w->n_workers);
+        for (next.head = 0; next.head < kv->n_kv_heads; next.head++)
+            for (next.first = 0; next.first < n_rows; next.first += n, turn++) {
+                if (!is_mine(w, a, turn, next.head, kv->n_kv_heads))
                     continue;
-                const struct unit next = {&runs[i], head, first, min_int(n, n_rows - first)};
-                if (mine.run)
+                next.n = min_int(n, n_rows - next.first);
+                if (mine.runs)
                     attend_unit(&c, &mine, &next);
                 mine = next;
             }
     }
-    if (mine.run)
-        attend_unit(&c, &mine, &(struct unit){.run = NULL});
+    if (mine.runs)
+        attend_unit(&c, &mine, &(struct unit){.runs = NULL});
 }

@@ -74,6 +74,21 @@ struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block)
     return b;
 }
 
+static int *table_of(const struct kv_pages *pages, int sequence)
+{
+    assert(sequence >= 0 && sequence < pages->n_sequences);
+    return pages->table + (size_t)sequence * (size_t)pages->n_blocks;
+}
+
+int kv_shared(const struct kv *kv, int a, int b)
+{
+    const int *const one = table_of(kv->pages, a), *const other = table_of(kv->pages, b);
+    int n = 0;
+    while (!kv->n_ring && n < kv->pages->n_blocks && one[n] != NO_PAGE && one[n] == other[n])
+        n++;
+    return n;
+}
+
 void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
             int position, const float *k, const float *v)
 {
@@ -90,12 +105,6 @@ void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, in
 }
 
 /* ---- pages ---- */
-
-static int *table_of(const struct kv_pages *pages, int sequence)
-{
-    assert(sequence >= 0 && sequence < pages->n_sequences);
-    return pages->table + (size_t)sequence * (size_t)pages->n_blocks;
-}
 
 static int blocks_of(int n_positions)
 {

@@ -99,7 +99,7 @@ struct attend_row {
  * stored element counts times the scale of its position, where scales are given.
  */
 struct attend_args {
-    struct attend_row *rows; /* [n_rows], their positions not descending */
+    struct attend_row *rows; /* [n_rows] */
     size_t n_rows;
     const void *k;         /* [k_dim, ATTEND_BLOCK] */
     const void *v;         /* [ATTEND_BLOCK, v_dim] */

@@ -775,7 +775,8 @@ static float *random_scales(size_t area)
     return scales;
 }
 
-/* Rows before, in and behind the block, some of which have seen something already. */
+/* Rows before, in and behind the block, mostly one behind the other, some of which have seen
+ * something already. */
 static void random_rows(struct attention *t, const float *q)
 {
     int position = t->a.position - 1 - (int)random_below(30);
@@ -783,7 +784,7 @@ static void random_rows(struct attention *t, const float *q)
     const bool slopes = random_below(3) == 0;
     for (size_t i = 0; i < t->a.n_rows; i++) {
         struct attend_row *const row = &t->rows[i];
-        position += (int)random_below(random_below(8) ? 3 : 30);
+        position += (int)random_below(random_below(8) ? 3 : 30) - 60 * !random_below(8);
         position = position < 0 ? 0 : position;
         const bool fresh = random_below(2);
         *row =

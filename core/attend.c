@@ -209,16 +209,18 @@ static int first_block(const struct call *c, const struct unit *u)
     return c->a->window ? max_int(0, position - c->a->window + 1) / KV_PAGE : 0;
 }
 
-/* What n rows of a run will look at after a block, if they are few; many have arithmetic enough to
- * wait behind. */
+/* What n rows of a run will look at after a block: there, in the unit's next run, or in the next
+ * unit. Many rows have arithmetic enough to wait behind. */
 static struct kv_block block_after(const struct call *c, const struct unit *u, int run, int n,
                                    int block, int last, const struct unit *next)
 {
-    if (n <= CONVERT_ROWS && block < last)
+    if (n > CONVERT_ROWS)
+        return (struct kv_block){.k = NULL};
+    if (block < last)
         return kv_block(c->kv, u->runs[run].sequence, u->head, block + 1);
-    if (n <= CONVERT_ROWS && run + 1 < u->n_runs)
+    if (run + 1 < u->n_runs)
         return kv_block(c->kv, u->runs[run + 1].sequence, u->head, u->n_shared);
-    if (n <= CONVERT_ROWS && next->runs)
+    if (next->runs)
         return kv_block(c->kv, next->runs->sequence, next->head, first_block(c, next));
     return (struct kv_block){.k = NULL};
 }
@@ -257,8 +259,11 @@ static void attend_unit(const struct call *c, const struct unit *u, const struct
     assert(u->n > 0 && u->n <= UNIT_ROWS);
     begin_rows(c, u, rows);
     attend_shared(c, u, rows);
-    for (int run = 0, place = 0; run < u->n_runs; place += rows_of(c, u, run++))
-        attend_own(c, u, run, rows + place, rows_of(c, u, run), next);
+    for (int run = 0, place = 0; run < u->n_runs; run++) {
+        const int n = rows_of(c, u, run);
+        attend_own(c, u, run, rows + place, n, next);
+        place += n;
+    }
     end_rows(c, u, rows);
 }
 
@@ -281,9 +286,9 @@ static bool is_mine(const struct worker *w, const struct attend *a, int turn, in
     return (size_t)head >= begin && (size_t)head < end;
 }
 
-/* How many of n runs, which has one at least, make up one unit of at most most_rows rows: those
- * that have as many blocks in common with the first as the second has, or more. *n_shared gets how
- * many. Only whole blocks before all queries count, and no windows. */
+/* How many of n runs, from the first on and one at least, make up one unit of at most most_rows
+ * rows: as long as they have as many blocks in common with the first as the second has, or more.
+ * *n_shared gets how many. Only blocks before all queries count, and no windows. */
 static int runs_together(const struct call *c, const struct attend_run *runs, int n, int most_rows,
                          int *n_shared)
 {
@@ -292,7 +297,7 @@ static int runs_together(const struct call *c, const struct attend_run *runs, in
     for (; together < n && !c->a->window; together++) {
         const struct attend_run *const other = &runs[together];
         const int before = min_int(runs->position, other->position) / KV_PAGE;
-        const int shared = min_int(before, kv_shared(c->kv, runs->sequence, other->sequence));
+        const int shared = kv_shared(c->kv, runs->sequence, other->sequence, before);
         if (shared == 0 || shared < *n_shared || count_rows(c, runs, together + 1) > most_rows)
             break;
         if (together == 1)

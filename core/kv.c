@@ -52,13 +52,19 @@ bool kv_bytes(const struct kv *kv, size_t *out)
     return checked_mul(n, page_bytes(kv), out);
 }
 
+static int *table_of(const struct kv_pages *pages, int sequence)
+{
+    assert(sequence >= 0 && sequence < pages->n_sequences);
+    return pages->table + (size_t)sequence * (size_t)pages->n_blocks;
+}
+
 static unsigned char *page_of(const struct kv *kv, int sequence, int block)
 {
     const struct kv_pages *const pages = kv->pages;
-    assert(sequence >= 0 && sequence < pages->n_sequences && block >= 0 && block < pages->n_blocks);
+    assert(block >= 0 && block < pages->n_blocks);
     const size_t n = kv->n_ring
                          ? (size_t)sequence * (size_t)kv->n_ring + (size_t)(block % kv->n_ring)
-                         : (size_t)pages->table[sequence * pages->n_blocks + block];
+                         : (size_t)table_of(pages, sequence)[block];
     assert(kv->n_ring || n < (size_t)pages->n_pages);
     return kv->memory + n * page_bytes(kv);
 }
@@ -74,19 +80,14 @@ struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block)
     return b;
 }
 
-static int *table_of(const struct kv_pages *pages, int sequence)
-{
-    assert(sequence >= 0 && sequence < pages->n_sequences);
-    return pages->table + (size_t)sequence * (size_t)pages->n_blocks;
-}
-
-int kv_shared(const struct kv *kv, int a, int b)
+int kv_shared(const struct kv *kv, int a, int b, int n)
 {
     const int *const one = table_of(kv->pages, a), *const other = table_of(kv->pages, b);
-    int n = 0;
-    while (!kv->n_ring && n < kv->pages->n_blocks && one[n] != NO_PAGE && one[n] == other[n])
-        n++;
-    return n;
+    int shared = 0;
+    assert(!kv->n_ring && n <= kv->pages->n_blocks);
+    while (shared < n && one[shared] == other[shared])
+        shared++;
+    return shared;
 }
 
 void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,

@@ -65,8 +65,9 @@ bool kv_bytes(const struct kv *kv, size_t *out);
 
 struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block);
 
-/* How many blocks two sequences have in common from their beginnings on, being the same pages. */
-int kv_shared(const struct kv *kv, int a, int b);
+/* How many of their first n blocks two sequences have in common from the beginning on, being the
+ * same pages of the pool. */
+int kv_shared(const struct kv *kv, int a, int b, int n);
 
 /* Writes key [k_dim] and value [v_dim] of one head at a position whose page has been taken. */
 void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,

@@ -313,7 +313,7 @@ void linear_apply_all(struct worker *w, const struct linear *const *all, int n, 
     for (int i = 1; i < n; i++)
         whole.n_out += all[i]->n_out;
     whole.block = whole.n_out;
-    if (lie_together(all, n) && fits_sums(w, &whole, x, 2 * (size_t)whole.n_out)) {
+    if (n > 1 && lie_together(all, n) && fits_sums(w, &whole, x, 2 * (size_t)whole.n_out)) {
         apply_together(w, all, n, &whole, x, y);
         return;
     }

@@ -19,17 +19,14 @@ static void clip(const struct worker *w, const struct pass *p, float *rows, int 
             rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
 }
 
-/* What rows become: queries, and what is remembered of them, keys and values. */
-enum heads { QUERIES = 1, MEMORIES = 2 };
-
-/* in -> queries, keys and values, of which those are made that are asked for. */
+/* in -> queries, if they are asked for, and keys and values, unless they are remembered. */
 static void project(struct worker *w, const struct pass *p, int layer, struct operand *in,
-                    unsigned made)
+                    bool queries)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const struct linear *const all[] = {&weights->query, &weights->key, &weights->value};
     float *const y[] = {p->query, p->key, p->value};
-    const int first = made & QUERIES ? 0 : 1, end = made & MEMORIES ? 3 : 1;
+    const int first = queries ? 0 : 1, end = p->remembered ? 1 : 3;
     linear_apply_all(w, all + first, end - first, in, y + first);
     for (int i = first; i < end && p->spec->clip_qkv > 0; i++)
         clip(w, p, y[i], all[i]->n_out);
@@ -121,28 +118,31 @@ static bool has_own_heads(const struct worker *w, const struct pass *p, int laye
            linear_shares_parts(w, n, weights->value.n_out, n_kv_heads);
 }
 
-/* in -> queries in p->query, keys and values in the cache, as far as they are asked for. Workers
- * that have heads, or rows, of their own do not wait for the others on the way. */
+/* in -> queries in p->query, if they are asked for, and keys and values in the cache, unless they
+ * are there. Workers that have heads, or rows, of their own do not wait for the others on the way.
+ */
 static void make_heads(struct worker *w, const struct pass *p, int layer, const float *in,
-                       unsigned made, bool own_heads)
+                       bool queries, bool own_heads)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n;
-    const bool own_rows = linear_shares_rows(w, n);
-    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
+    const bool own_rows = linear_shares_rows(w, n), memories = !p->remembered;
     const bool full_norm = p->spec->qk_norm == QK_NORM_FULL;
-    project(w, p, layer, &rows, made);
+    struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
+    if (memories)
+        pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
+    project(w, p, layer, &rows, queries);
     if (!own_heads && !own_rows)
         worker_sync(w);
-    if (full_norm && made & QUERIES)
+    if (full_norm && queries)
         norm_rows(w, &weights->query_norm, p->query, n, p->query);
-    if (full_norm && made & MEMORIES)
+    if (full_norm && memories)
         norm_rows(w, &weights->key_norm, p->key, n, p->key);
     if (full_norm && !own_rows)
         worker_sync(w);
-    if (made & QUERIES)
+    if (queries)
         each_head(w, p, layer, p->spec->num_attention_heads, own_heads, prepare_query);
-    if (made & MEMORIES)
+    if (memories)
         each_head(w, p, layer, p->spec->num_key_value_heads, own_heads, remember);
     if (!own_heads)
         worker_sync(w);
@@ -150,7 +150,7 @@ static void make_heads(struct worker *w, const struct pass *p, int layer, const 
 
 void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in)
 {
-    make_heads(w, p, layer, in, MEMORIES, false);
+    make_heads(w, p, layer, in, false, false);
 }
 
 void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
@@ -167,8 +167,7 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .rounded = pass_rounds(w, p, &weights->attention_out),
                                   .own_heads = has_own_heads(w, p, layer)};
     const size_t n = (size_t)p->n;
-    pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
-    make_heads(w, p, layer, in, p->remembered ? QUERIES : QUERIES | MEMORIES, attend.own_heads);
+    make_heads(w, p, layer, in, true, attend.own_heads);
     attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
                 p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
     worker_sync(w);

@@ -118,7 +118,7 @@ const float *pass_norm(struct worker *w, const struct pass *p, const struct norm
 /* norm(act(dense(rows))) into p->normed. */
 static const float *transform(struct worker *w, const struct pass *p, const float *rows)
 {
-    const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
+    const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n;
     struct operand in = pass_rows(p, rows, n_rows, hidden);
     size_t begin, end;
     linear_apply(w, &p->weights->head_dense, &in, p->normed, hidden, LINEAR_SET);
@@ -138,7 +138,7 @@ static void bend_logits(const struct worker *w, const struct pass *p)
 {
     const float cap = p->spec->final_logit_softcapping;
     const size_t vocab = (size_t)p->spec->vocab_size;
-    const struct linear_part own = linear_share(w, (size_t)p->n_rows, p->spec->vocab_size);
+    const struct linear_part own = linear_share(w, (size_t)p->n, p->spec->vocab_size);
     for (size_t i = own.first; cap > 0 && i < own.first + own.n; i++)
         for (size_t r = own.begin; r < own.end; r++)
             p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
@@ -172,7 +172,7 @@ static void collect_wanted(struct worker *w, const struct pass *p)
 static void head(struct worker *w, const struct pass *p)
 {
     const struct weights *const weights = p->weights;
-    const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n_rows;
+    const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n;
     const float *rows = p->x;
     size_t width = hidden;
     if (!p->spec->no_final_norm)

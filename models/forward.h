@@ -91,8 +91,8 @@ struct pass {
     float *logits;         /* [n_rows, vocab_size] */
 
     /* These tokens as a pass of their own, whose rows lie in the same memory: it goes through the
-     * rest of the last layer, where all others have done their part once they are remembered. NULL:
-     * they are all tokens. */
+     * rest of the last layer, where all others have done their part once they are remembered. It
+     * needs no ids, sequences and logit_rows, which are NULL. NULL itself: they are all tokens. */
     const struct pass *wanted;
     bool remembered; /* it is that one: keys and values are in the cache */
 };
@@ -126,29 +126,32 @@ const float *pass_norm(struct worker *w, const struct pass *p, const struct norm
 /* The whole trip; `pass` is a struct pass *. A task for compute_run. */
 void forward_run(struct worker *w, void *pass);
 
-/* One layer: p->x becomes what the next one reads. Like the next two it ends with a sync. */
+/* One layer: p->x becomes what the next one reads. Ends with a sync, as all do that run a part of
+ * it or remember. */
 void block_run(struct worker *w, const struct pass *p, int layer);
 
 /* What other tokens will see of these in a layer, and no more: keys and values in the cache. p->x
  * stays as it is. */
 void block_remember(struct worker *w, const struct pass *p, int layer);
 
+/* out (= or +=) attention(in) and ffn(in), both [n, hidden_size]; in and out may be the same. */
+void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
+                   enum linear_store store);
+void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
+             enum linear_store store);
+
 /* What may stand in the place of the two: latent attention and a mixture of experts. */
 void mla_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store);
-void mla_remember(struct worker *w, const struct pass *p, int layer, const float *in);
 void moe_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store);
+
+/* The part of either attention that block_remember needs; in as above. */
+void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in);
+void mla_remember(struct worker *w, const struct pass *p, int layer, const float *in);
 
 /* act(gate) * up, or what the family has for it, over n values; the result is in up. */
 void ffn_activate(const struct worker *w, const struct pass *p, int layer, float *gate, float *up,
                   size_t n);
-
-/* out (= or +=) attention(in) and ffn(in), both [n, hidden_size]; in and out may be the same. */
-void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
-                   enum linear_store store);
-void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in);
-void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
-             enum linear_store store);
 
 #endif

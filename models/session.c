@@ -522,7 +522,8 @@ static void prepare_wanted(struct session *s)
     *p = s->pass;
     p->n = p->n_rows;
     p->n_runs = 0;
-    p->ids = p->sequences = NULL; /* of no use behind the embedding and the cache */
+    p->ids = NULL;
+    p->sequences = p->logit_rows = NULL;
     p->positions = s->wanted_positions;
     p->runs = s->wanted_runs;
     p->remembered = true;

@@ -41,8 +41,9 @@ prompts=$(of seconds)
 run "$@" "$tmp/decode"
 awk -v a="$(of seconds)" -v b="$prompts" 'BEGIN { printf "decode  %.1f tokens/s, 32 lines at once; prompts %.1f tokens/s\n", 32 * 63 / (a - b), 32 * 128 / b }'
 
-# Operations of the lines of a job, each of whose answers has $1 tokens, as models/work.h counts them for models without
-# experts and windows: where logits are asked for, all of the last layer and the head, else keys and values of that layer.
+# Operations of the lines of a job, each of whose answers has $1 tokens, as models/work.h counts them: where logits are
+# asked for, all of the last layer and the head, else keys and values of that layer. Not for models with experts, windows,
+# latent attention or an embedding of another width.
 "$tgen" inspect -m "$model" --json >"$tmp/shape"
 shape() { sed -n "s/.*\"$1\":\"*\([a-z0-9]*\).*/\1/p" "$tmp/shape"; }
 operations() {

@@ -245,12 +245,11 @@ static void test_batch(void **state)
 /* ---- threads ---- */
 
 /* Text 0 in each of N_SEQUENCES, all in one pass: so many rows that each worker has its own, and
- * those of most experts, too. */
-static void check_pass(const struct fixture *f, int n_threads)
+ * those of most experts, too. Every `each`th row gets logits. */
+static void check_pass(const struct fixture *f, int n_threads, int each)
 {
     struct err e;
     const struct text *const t = &f->texts[0];
-    const size_t n_floats = (size_t)t->n * f->n_vocab;
     struct session_row rows[N_SEQUENCES * MOST];
     struct compute *const c = compute_open(n_threads, NULL, &e);
     const int n = N_SEQUENCES * t->n;
@@ -258,14 +257,15 @@ static void check_pass(const struct fixture *f, int n_threads)
         .n_context = f->n_context, .n_batch = n, .n_rows = n, .n_sequences = N_SEQUENCES};
     struct session *const s = open_session(f, c, &params);
     for (int i = 0; i < n; i++)
-        rows[i] =
-            (struct session_row){.id = t->id[i % t->n], .sequence = i / t->n, .wants_logits = true};
-    const float *const logits = session_run(s, rows, n, &e);
+        rows[i] = (struct session_row){
+            .id = t->id[i % t->n], .sequence = i / t->n, .wants_logits = i % each == 0};
+    const float *logits = session_run(s, rows, n, &e);
     if (!logits)
         fail_msg("%s", e.text);
-    for (size_t q = 0; q < N_SEQUENCES; q++)
-        if (memcmp(logits + q * n_floats, t->logits, n_floats * sizeof *logits) != 0)
-            fail_msg("%d ids: other logits with %d threads", t->n, n_threads);
+    for (int i = 0; i < n; i += each, logits += f->n_vocab)
+        if (memcmp(logits, t->logits + (size_t)(i % t->n) * f->n_vocab,
+                   f->n_vocab * sizeof *logits) != 0)
+            fail_msg("%d ids, each %dth: other logits with %d threads", t->n, each, n_threads);
     session_free(s);
     compute_close(c);
 }
@@ -275,7 +275,9 @@ static void test_threads(void **state)
     struct fixture f = open_fixture(*state);
     score_alone(&f, &f.texts[0], SESSION_KV_AUTO, PRECISION_AUTO);
     for (int n_threads = 2; n_threads <= 4; n_threads++)
-        check_pass(&f, n_threads);
+        check_pass(&f, n_threads, 1);
+    check_pass(&f, 2, 7);
+    check_pass(&f, 3, 400);
     close_fixture(&f);
 }
 

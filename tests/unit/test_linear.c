@@ -304,7 +304,9 @@ static void windows_task(struct worker *w, void *context)
         all[i] = &j->l[i];
     if (j->together) {
         linear_apply_all(w, all, WINDOWS, &x, j->y);
-        linear_apply_all(w, all, WINDOWS, &x, j->y + WINDOWS); /* no sync between them */
+        /* no sync between them */
+        linear_apply_all(w, all, 1, &x, j->y + WINDOWS);
+        linear_apply_all(w, all + 1, WINDOWS - 1, &x, j->y + WINDOWS + 1);
         return;
     }
     for (int i = 0; i < 2 * WINDOWS; i++)

@@ -118,12 +118,12 @@ const float *pass_norm(struct worker *w, const struct pass *p, const struct norm
 /* norm(act(dense(rows))) into p->normed. */
 static const float *transform(struct worker *w, const struct pass *p, const float *rows)
 {
-    const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n;
-    struct operand in = pass_rows(p, rows, n_rows, hidden);
+    const size_t hidden = (size_t)p->spec->hidden_size, n = (size_t)p->n;
+    struct operand in = pass_rows(p, rows, n, hidden);
     size_t begin, end;
     linear_apply(w, &p->weights->head_dense, &in, p->normed, hidden, LINEAR_SET);
     worker_sync(w);
-    worker_share(w, n_rows, 1, &begin, &end);
+    worker_share(w, n, 1, &begin, &end);
     for (size_t i = begin; i < end; i++) {
         float *const row = p->normed + i * hidden;
         act_apply(w->kernels, p->spec->hidden_act, NULL, row, hidden);
@@ -172,22 +172,22 @@ static void collect_wanted(struct worker *w, const struct pass *p)
 static void head(struct worker *w, const struct pass *p)
 {
     const struct weights *const weights = p->weights;
-    const size_t hidden = (size_t)p->spec->hidden_size, n_rows = (size_t)p->n;
+    const size_t hidden = (size_t)p->spec->hidden_size, n = (size_t)p->n;
     const float *rows = p->x;
     size_t width = hidden;
     if (!p->spec->no_final_norm)
-        rows = pass_norm(w, p, &weights->final_norm, rows, n_rows);
+        rows = pass_norm(w, p, &weights->final_norm, rows, n);
     if (p->spec->head_transform)
         rows = transform(w, p, rows);
     if (weights->project_out.n_out) {
-        struct operand in = pass_rows(p, rows, n_rows, hidden);
+        struct operand in = pass_rows(p, rows, n, hidden);
         width = (size_t)p->spec->embedding_size;
         linear_apply(w, &weights->project_out, &in, p->embedded, width, LINEAR_SET);
         worker_sync(w);
         rows = p->embedded;
     }
-    pass_show(w, p, 0, MOMENTS_HEAD, rows, n_rows);
-    struct operand last = pass_rows(p, rows, n_rows, width);
+    pass_show(w, p, 0, MOMENTS_HEAD, rows, n);
+    struct operand last = pass_rows(p, rows, n, width);
     linear_apply(w, &weights->head, &last, p->logits, (size_t)p->spec->vocab_size, LINEAR_SET);
     bend_logits(w, p);
 }

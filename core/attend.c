@@ -109,14 +109,21 @@ static int rows_of(const struct call *c, const struct unit *u, int run)
     return u->n_runs == 1 ? u->n : count_rows(c, &u->runs[run], 1);
 }
 
-/* Which of the queries of the call, [n, n_heads], is row r of a run; *h gets its head and *i which
- * query of the run it is. */
-static size_t query_at(const struct call *c, const struct unit *u, int run, int r, int *i, int *h)
+/* What row r of a run is. */
+struct query {
+    int head;
+    int position;
+    size_t at; /* among the queries of the call, [n, n_heads] */
+};
+
+static struct query query_of(const struct call *c, const struct unit *u, int run, int r)
 {
-    const int group = group_size(c);
-    *i = (u->first + r) / group;
-    *h = u->head * group + (u->first + r) % group;
-    return (size_t)(u->runs[run].row + *i) * (size_t)c->a->n_heads + (size_t)*h;
+    const int group = group_size(c), i = (u->first + r) / group;
+    const int head = u->head * group + (u->first + r) % group;
+    const size_t row = (size_t)(u->runs[run].row + i);
+    return (struct query){.head = head,
+                          .position = u->runs[run].position + i,
+                          .at = row * (size_t)c->a->n_heads + (size_t)head};
 }
 
 /* A sink is as if a key had been seen whose score it is and whose value is zero. */
@@ -124,20 +131,19 @@ static void begin_rows(const struct call *c, const struct unit *u, struct attend
 {
     const struct attend *const a = c->a;
     const size_t stride = kv_value_stride(c->kv);
-    int place = 0, i, h;
+    int place = 0;
     memset(c->room.acc, 0, (size_t)u->n * stride * sizeof *c->room.acc);
     for (int run = 0; run < u->n_runs; run++)
         for (int r = 0; r < rows_of(c, u, run); r++, place++) {
-            const size_t at = query_at(c, u, run, r, &i, &h);
-            const int position = u->runs[run].position + i;
+            const struct query query = query_of(c, u, run, r);
             rows[place] = (struct attend_row){
-                .q = prepare_query(c, c->q + at * (size_t)c->kv->k_dim, place),
+                .q = prepare_query(c, c->q + query.at * (size_t)c->kv->k_dim, place),
                 .acc = c->room.acc + (size_t)place * stride,
-                .max = a->sinks ? a->sinks[h] : -INFINITY,
+                .max = a->sinks ? a->sinks[query.head] : -INFINITY,
                 .sum = a->sinks ? 1 : 0,
-                .slope = a->alibi_slopes ? a->alibi_slopes[h] : 0,
-                .position = position,
-                .first = a->window ? max_int(0, position - a->window + 1) : 0,
+                .slope = a->alibi_slopes ? a->alibi_slopes[query.head] : 0,
+                .position = query.position,
+                .first = a->window ? max_int(0, query.position - a->window + 1) : 0,
             };
         }
 }
@@ -145,10 +151,9 @@ static void begin_rows(const struct call *c, const struct unit *u, struct attend
 static void end_rows(const struct call *c, const struct unit *u, const struct attend_row *rows)
 {
     const size_t v_dim = (size_t)c->kv->v_dim;
-    int i, h;
     for (int run = 0; run < u->n_runs; run++)
         for (int r = 0; r < rows_of(c, u, run); r++, rows++) {
-            const size_t at = query_at(c, u, run, r, &i, &h);
+            const size_t at = query_of(c, u, run, r).at;
             const float inverse = rows->sum == 0 ? 0 : 1 / rows->sum;
             c->kernels->scale(c->out + at * v_dim, rows->acc, inverse, v_dim);
         }

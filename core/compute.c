@@ -140,11 +140,20 @@ static const struct kernels *choose_kernels(const char *level, struct err *e)
     return NULL;
 }
 
+static struct worker worker_of(struct compute *c, int thread, int n_threads)
+{
+    return (struct worker){.compute = c,
+                           .kernels = c->kernels,
+                           .index = thread,
+                           .n_workers = n_threads,
+                           .thread = thread,
+                           .n_threads = n_threads};
+}
+
 static bool start_threads(struct compute *c, struct err *e)
 {
     for (int i = 0; i < c->n_threads; i++)
-        c->workers[i] = (struct worker){
-            .compute = c, .kernels = c->kernels, .index = i, .n_workers = c->n_threads};
+        c->workers[i] = worker_of(c, i, c->n_threads);
     for (int i = 1; i < c->n_threads; i++) {
         const int error = pthread_create(&c->threads[i], NULL, thread_main, &c->workers[i]);
         if (error)
@@ -225,7 +234,7 @@ static void judge(struct compute *c, int64_t elapsed)
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context)
 {
     if (c->n_alone > 0) {
-        struct worker alone = {.compute = c, .kernels = c->kernels, .index = 0, .n_workers = 1};
+        struct worker alone = worker_of(c, 0, 1);
         c->n_alone--;
         task(&alone, context);
         return;
@@ -240,18 +249,37 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
     judge(c, now() - began);
 }
 
+struct worker worker_alone(const struct worker *w)
+{
+    struct worker alone = *w;
+    alone.index = 0;
+    alone.n_workers = 1;
+    return alone;
+}
+
+struct worker worker_together(const struct worker *w)
+{
+    return worker_of(w->compute, w->thread, w->n_threads);
+}
+
 void worker_sync(struct worker *w)
 {
+    if (w->n_workers > 1)
+        worker_meet(w);
+}
+
+void worker_meet(struct worker *w)
+{
     struct compute *const c = w->compute;
-    if (w->n_workers == 1)
+    if (w->n_threads == 1)
         return;
     const unsigned phase = worker_phase(w);
-    if (atomic_fetch_add_explicit(&c->n_arrived, 1, memory_order_acq_rel) == w->n_workers - 1) {
+    if (atomic_fetch_add_explicit(&c->n_arrived, 1, memory_order_acq_rel) == w->n_threads - 1) {
         atomic_store_explicit(&c->n_arrived, 0, memory_order_relaxed);
         change(c, &c->phase);
     } else {
         const int64_t slept = wait_change(c, &c->phase, phase, SPINS_AT_BARRIER);
-        if (w->index == 0)
+        if (w->thread == 0)
             c->slept += slept;
     }
 }

@@ -18,8 +18,10 @@ struct kernels;
 struct worker {
     struct compute *compute;
     const struct kernels *kernels;
-    int index; /* 0 .. n_workers - 1; 0 is the caller of compute_run */
+    int index; /* 0 .. n_workers - 1: whose share of a step is whose */
     int n_workers;
+    int thread; /* of the run, the same two; 0 is the caller of compute_run */
+    int n_threads;
 };
 
 /* n_threads 0: as many as the CPUs this process may use. level NULL: $TGEN_CPU, else the best that
@@ -36,6 +38,14 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
 
 /* Waits until every worker has come here; what each wrote before is visible to all behind it. */
 void worker_sync(struct worker *w);
+
+/* The same thread as the only worker of steps of its own, which it takes without waiting for the
+ * others but where they all say worker_meet; and again as one of those that share steps. */
+struct worker worker_alone(const struct worker *w);
+struct worker worker_together(const struct worker *w);
+
+/* As worker_sync, for all threads of the run, whether they share steps or not. */
+void worker_meet(struct worker *w);
 
 /* How many syncs the pool has passed: between two of them the same for every worker. */
 unsigned worker_phase(const struct worker *w);

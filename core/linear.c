@@ -1,5 +1,4 @@
-/* Splits products over the workers, by outputs or by rows of x, and hands each part to the kernel
- * of its dtype. */
+/* Splits products over the workers, by outputs, and hands each part to the kernel of its dtype. */
 #include "core/linear.h"
 
 #include "core/kernels/kernels.h"
@@ -11,37 +10,24 @@ _Static_assert((int)DTYPE_F32 == WEIGHT_F32 && (int)DTYPE_F16 == WEIGHT_F16 &&
                    (int)DTYPE_BF16 == WEIGHT_BF16,
                "kernels index their tables by dtype");
 
-/* Outputs per share: whole cache lines of y, and whole tiles of every kernel. So many rows for each
- * worker make products as fast as all rows would. */
-enum { GRAIN = 16, MANY_ROWS = 128 };
+/* Outputs per share: whole cache lines of y, and whole tiles of every kernel. */
+enum { GRAIN = 16 };
 
 bool linear_supports(enum dtype dtype)
 {
     return (int)dtype < N_WEIGHT_TYPES;
 }
 
-bool linear_shares_rows(const struct worker *w, size_t n_rows)
+void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
 {
-    return w->n_workers > 1 && n_rows / (size_t)w->n_workers >= MANY_ROWS;
+    worker_share(w, (size_t)n_out, GRAIN, begin, end);
 }
 
-struct linear_part linear_share(const struct worker *w, size_t n_rows, int n_out)
-{
-    struct linear_part part = {.n = n_rows, .end = (size_t)n_out};
-    if (linear_shares_rows(w, n_rows)) {
-        worker_share(w, n_rows, 1, &part.first, &part.n);
-        part.n -= part.first;
-    } else {
-        worker_share(w, (size_t)n_out, GRAIN, &part.begin, &part.end);
-    }
-    return part;
-}
-
-bool linear_shares_parts(const struct worker *w, size_t n_rows, int n_out, int n_parts)
+bool linear_shares_parts(const struct worker *w, int n_out, int n_parts)
 {
     assert(n_out % n_parts == 0);
-    return w->n_workers == 1 || (!linear_shares_rows(w, n_rows) && n_parts % w->n_workers == 0 &&
-                                 n_out % (GRAIN * w->n_workers) == 0);
+    return w->n_workers == 1 ||
+           (n_parts % w->n_workers == 0 && n_out % (GRAIN * w->n_workers) == 0);
 }
 
 /* What all blocks of outputs of one product share. */
@@ -177,9 +163,9 @@ static void apply_sums(struct product *p, size_t begin, size_t end)
         apply_range(p, begin, end);
 }
 
-bool linear_rounds(const struct worker *w, const struct linear *l)
+enum operand_form linear_form(const struct kernels *kernels, const struct linear *l)
 {
-    return best_kind(w->kernels, l).form != OPERAND_F32;
+    return best_kind(kernels, l).form;
 }
 
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
@@ -209,11 +195,9 @@ static struct product product_of(struct worker *w, const struct linear *l, struc
 
 /* Whether l has two sums, and so few rows of x that reading takes longest and n_sums for each of
  * them fit the room. */
-static bool fits_sums(const struct worker *w, const struct linear *l, const struct operand *x,
-                      size_t n_sums)
+static bool fits_sums(const struct linear *l, const struct operand *x, size_t n_sums)
 {
-    return first_sum(l) < (size_t)l->n_in && x->room && !linear_shares_rows(w, x->n) &&
-           x->n * n_sums <= x->room->n_sums;
+    return first_sum(l) < (size_t)l->n_in && x->room && x->n * n_sums <= x->room->n_sums;
 }
 
 /* Where sums wait to be added. The next product has the other half of it, being one sync further
@@ -256,15 +240,13 @@ static void apply_shared(struct worker *w, const struct linear *l, struct operan
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store)
 {
-    const struct linear_part own = linear_share(w, x->n, l->n_out);
-    if (w->n_workers > 1 && fits_sums(w, l, x, (size_t)l->n_out)) {
+    if (w->n_workers > 1 && fits_sums(l, x, (size_t)l->n_out)) {
         apply_shared(w, l, x, y, y_stride, store);
         return;
     }
-    linear_prepare(w, l, x);
-    struct operand rows = operand_part(x, own.first, own.n);
-    linear_apply_part(w, l, &rows, own.begin, own.end, y + own.first * y_stride + own.begin,
-                      y_stride, store);
+    size_t begin, end;
+    linear_share(w, l->n_out, &begin, &end);
+    linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
 }
 
 /* Whether they are stored transposed, side by side in the rows of one matrix. */
@@ -313,7 +295,7 @@ void linear_apply_all(struct worker *w, const struct linear *const *all, int n, 
     for (int i = 1; i < n; i++)
         whole.n_out += all[i]->n_out;
     whole.block = whole.n_out;
-    if (n > 1 && lie_together(all, n) && fits_sums(w, &whole, x, 2 * (size_t)whole.n_out)) {
+    if (n > 1 && lie_together(all, n) && fits_sums(&whole, x, 2 * (size_t)whole.n_out)) {
         apply_together(w, all, n, &whole, x, y);
         return;
     }

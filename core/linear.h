@@ -53,29 +53,20 @@ void linear_apply_all(struct worker *w, const struct linear *const *all, int n, 
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
                        size_t end, float *y, size_t y_stride, enum linear_store store);
 
-/* Whether linear_apply rounds x, where there is room for that. */
-bool linear_rounds(const struct worker *w, const struct linear *l);
+/* What linear_apply makes of x, where there is room for that. */
+enum operand_form linear_form(const struct kernels *kernels, const struct linear *l);
 
 /* Makes the form that linear_apply would make, ahead of products with parts of x. */
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x);
 
-/* Of y, the outputs [begin, end) of n rows from `first` on. */
-struct linear_part {
-    size_t first, n;
-    size_t begin, end;
-};
-
-/* What linear_apply gives this worker: whoever goes on with its own results alone need not sync. */
-struct linear_part linear_share(const struct worker *w, size_t n_rows, int n_out);
-
-/* Whether that is all outputs of some rows, those of worker_share. Many rows are dealt out so, and
- * what a worker makes of its own stays in its caches from product to product. Of few, each worker
- * has some outputs of all, so that a weight is read once. */
-bool linear_shares_rows(const struct worker *w, size_t n_rows);
+/* The outputs that linear_apply gives this worker: whoever goes on with its own results alone need
+ * not sync. Of few rows of x each worker so reads some weights, once; for many there are passes of
+ * fewer rows, one to each worker (models/pass.h). */
+void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
 /* Whether every worker's share is the same number of whole parts of the n_out outputs, of which
- * there are n_parts, all equal, of all rows. */
-bool linear_shares_parts(const struct worker *w, size_t n_rows, int n_out, int n_parts);
+ * there are n_parts, all equal. */
+bool linear_shares_parts(const struct worker *w, int n_out, int n_parts);
 
 /* The same for x [n, n_in] in f32, all outputs computed by the caller alone. */
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,

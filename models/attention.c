@@ -13,9 +13,10 @@
 static void clip(const struct worker *w, const struct pass *p, float *rows, int n_out)
 {
     const float limit = p->spec->clip_qkv;
-    const struct linear_part own = linear_share(w, (size_t)p->n, n_out);
-    for (size_t i = own.first; i < own.first + own.n; i++)
-        for (size_t r = own.begin; r < own.end; r++)
+    size_t begin, end;
+    linear_share(w, n_out, &begin, &end);
+    for (size_t i = 0; i < (size_t)p->n; i++)
+        for (size_t r = begin; r < end; r++)
             rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
 }
 
@@ -91,61 +92,57 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
 typedef void head_step(const struct worker *w, const struct pass *p, int layer, size_t i,
                        size_t head);
 
-/* A step for every head of every row: of this worker's heads, of its rows, or for its share of all.
- */
+/* A step for every head of every row: of this worker's heads, or for its share of all. */
 static void each_head(const struct worker *w, const struct pass *p, int layer, int n_heads,
                       bool own_heads, head_step *step)
 {
-    const size_t n = (size_t)p->n, n_each = (size_t)n_heads;
-    const size_t grain = linear_shares_rows(w, n) ? n_each : 1, n_turns = own_heads ? n : 1;
+    const size_t n = (size_t)p->n, n_each = (size_t)n_heads, n_turns = own_heads ? n : 1;
     size_t begin, end;
-    worker_share(w, own_heads ? n_each : n * n_each, grain, &begin, &end);
+    worker_share(w, own_heads ? n_each : n * n_each, 1, &begin, &end);
     for (size_t turn = 0; turn < n_turns; turn++)
         for (size_t unit = turn * n_each + begin; unit < turn * n_each + end; unit++)
             step(w, p, layer, unit / n_each, unit % n_each);
 }
 
-/* Whether each worker projects all rows to whole heads, and to the queries of its keys: then it
- * goes on with them without waiting for the others. */
+/* Whether each worker projects to whole heads, and to the queries of its keys: then it goes on with
+ * them without waiting for the others. */
 static bool has_own_heads(const struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const int n_kv_heads = p->spec->num_key_value_heads;
-    const size_t n = (size_t)p->n;
     return p->spec->qk_norm != QK_NORM_FULL &&
-           linear_shares_parts(w, n, weights->query.n_out, n_kv_heads) &&
-           linear_shares_parts(w, n, weights->key.n_out, n_kv_heads) &&
-           linear_shares_parts(w, n, weights->value.n_out, n_kv_heads);
+           linear_shares_parts(w, weights->query.n_out, n_kv_heads) &&
+           linear_shares_parts(w, weights->key.n_out, n_kv_heads) &&
+           linear_shares_parts(w, weights->value.n_out, n_kv_heads);
 }
 
 /* in -> queries in p->query, if they are asked for, and keys and values in the cache, unless they
- * are there. Workers that have heads, or rows, of their own do not wait for the others on the way.
- */
+ * are there. Workers that have heads of their own do not wait for the others on the way, and those
+ * that have a part wait only then. */
 static void make_heads(struct worker *w, const struct pass *p, int layer, const float *in,
                        bool queries, bool own_heads)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n;
-    const bool own_rows = linear_shares_rows(w, n), memories = !p->remembered;
-    const bool full_norm = p->spec->qk_norm == QK_NORM_FULL;
+    const bool memories = !p->remembered, full_norm = p->spec->qk_norm == QK_NORM_FULL;
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
     if (memories)
         pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
     project(w, p, layer, &rows, queries);
-    if (!own_heads && !own_rows)
+    if (!own_heads)
         worker_sync(w);
     if (full_norm && queries)
         norm_rows(w, &weights->query_norm, p->query, n, p->query);
     if (full_norm && memories)
         norm_rows(w, &weights->key_norm, p->key, n, p->key);
-    if (full_norm && !own_rows)
+    if (full_norm)
         worker_sync(w);
     if (queries)
         each_head(w, p, layer, p->spec->num_attention_heads, own_heads, prepare_query);
     if (memories)
         each_head(w, p, layer, p->spec->num_key_value_heads, own_heads, remember);
-    if (!own_heads)
-        worker_sync(w);
+    if (!own_heads || p->whole)
+        worker_meet(w);
 }
 
 void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in)
@@ -168,8 +165,8 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
                                   .own_heads = has_own_heads(w, p, layer)};
     const size_t n = (size_t)p->n;
     make_heads(w, p, layer, in, true, attend.own_heads);
-    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
-                p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
+    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query, pass_attend_scratch(w, p),
+                p->mixed);
     worker_sync(w);
     pass_show(w, p, layer, MOMENTS_MIXED, p->mixed, n);
     struct operand rows = pass_rows(p, p->mixed, n, (size_t)weights->attention_out.n_in);

@@ -81,6 +81,17 @@ static void parallel(struct worker *w, const struct pass *p, int layer)
     ffn_run(w, p, layer, shared ? rows : p->branch, p->x, LINEAR_ADD);
 }
 
+/* Experts take the tokens of all parts together, so that their weights are read once. */
+static void experts_half(struct worker *w, const struct pass *p, int layer)
+{
+    const struct layer_weights *const weights = &p->weights->layers[layer];
+    struct worker all = worker_together(w);
+    if (p->whole)
+        worker_meet(w);
+    sequential_half(&all, p->whole ? p->whole : p, layer, moe_run, &weights->ffn_norm,
+                    &weights->ffn_post_norm);
+}
+
 void block_run(struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
@@ -90,8 +101,10 @@ void block_run(struct worker *w, const struct pass *p, int layer)
     }
     sequential_half(w, p, layer, p->spec->mla.kv_lora_rank ? mla_run : attention_run,
                     &weights->attention_norm, &weights->attention_post_norm);
-    sequential_half(w, p, layer, p->spec->layers[layer].moe ? moe_run : ffn_run, &weights->ffn_norm,
-                    &weights->ffn_post_norm);
+    if (p->spec->layers[layer].moe)
+        experts_half(w, p, layer);
+    else
+        sequential_half(w, p, layer, ffn_run, &weights->ffn_norm, &weights->ffn_post_norm);
 }
 
 void block_remember(struct worker *w, const struct pass *p, int layer)

@@ -16,47 +16,52 @@ void ffn_activate(const struct worker *w, const struct pass *p, int layer, float
     }
 }
 
-/* act(gate(in)) * up(in), this worker's part, a few outputs at a time: the gate's are still in the
- * cache then, and need no memory as wide as the layer. */
-static void expand_gated(struct worker *w, const struct pass *p, int layer, struct operand *rows,
-                         const struct linear_part *own)
+/* act(gate(in)) * up(in), this worker's outputs, a few at a time: the gate's are still in the cache
+ * then, and need no memory as wide as the layer. */
+static void expand_gated(struct worker *w, const struct pass *p, int layer, struct operand *rows)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t size = (size_t)p->spec->intermediate_size;
-    const size_t most = p->n_gate / own->n / PASS_GATE_GRAIN * PASS_GATE_GRAIN;
+    const size_t most = p->n_gate / rows->n / PASS_GATE_GRAIN * PASS_GATE_GRAIN;
     float *const gate = p->gate + (size_t)w->index * p->n_gate;
-    float *const up = p->up + own->first * size;
+    size_t begin, end, last;
+    linear_share(w, (int)size, &begin, &last);
     linear_prepare(w, &weights->gate, rows);
     /* in this form, whatever `up` would like best */
-    struct operand in = operand_part(rows, own->first, own->n);
-    for (size_t begin = own->begin, end; begin < own->end; begin = end) {
-        end = own->end - begin < most ? own->end : begin + most;
+    struct operand in = operand_part(rows, 0, rows->n);
+    for (; begin < last; begin = end) {
+        end = last - begin < most ? last : begin + most;
         linear_apply_part(w, &weights->gate, &in, begin, end, gate, end - begin, LINEAR_SET);
-        linear_apply_part(w, &weights->up, &in, begin, end, up + begin, size, LINEAR_SET);
-        for (size_t i = 0; i < own->n; i++)
-            ffn_activate(w, p, layer, gate + i * (end - begin), up + i * size + begin, end - begin);
+        linear_apply_part(w, &weights->up, &in, begin, end, p->up + begin, size, LINEAR_SET);
+        for (size_t i = 0; i < rows->n; i++)
+            ffn_activate(w, p, layer, gate + i * (end - begin), p->up + i * size + begin,
+                         end - begin);
     }
+}
+
+static void expand_plain(struct worker *w, const struct pass *p, int layer, struct operand *rows)
+{
+    const size_t size = (size_t)p->spec->intermediate_size;
+    size_t begin, end;
+    linear_share(w, (int)size, &begin, &end);
+    linear_apply(w, &p->weights->layers[layer].up, rows, p->up, size, LINEAR_SET);
+    for (size_t i = 0; i < rows->n; i++)
+        ffn_activate(w, p, layer, NULL, p->up + i * size + begin, end - begin);
 }
 
 void ffn_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store)
 {
-    const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
-    const size_t size = (size_t)p->spec->intermediate_size;
     struct operand rows = pass_rows(p, in, n, hidden);
-    const struct linear_part own = linear_share(w, n, (int)size);
     pass_show(w, p, layer, MOMENTS_FFN, in, n);
-    if (p->spec->ffn == FFN_GATED) {
-        expand_gated(w, p, layer, &rows, &own);
-    } else {
-        linear_apply(w, &weights->up, &rows, p->up, size, LINEAR_SET);
-        for (size_t i = own.first; i < own.first + own.n; i++)
-            ffn_activate(w, p, layer, NULL, p->up + i * size + own.begin, own.end - own.begin);
-    }
+    if (p->spec->ffn == FFN_GATED)
+        expand_gated(w, p, layer, &rows);
+    else
+        expand_plain(w, p, layer, &rows);
     worker_sync(w);
     pass_show(w, p, layer, MOMENTS_ACTIVATED, p->up, n);
-    rows = pass_rows(p, p->up, n, size);
-    linear_apply(w, &weights->down, &rows, out, hidden, store);
+    rows = pass_rows(p, p->up, n, (size_t)p->spec->intermediate_size);
+    linear_apply(w, &p->weights->layers[layer].down, &rows, out, hidden, store);
     worker_sync(w);
 }

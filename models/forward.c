@@ -100,21 +100,6 @@ static void embed(struct worker *w, const struct pass *p)
     worker_sync(w);
 }
 
-const float *pass_norm(struct worker *w, const struct pass *p, const struct norm *norm,
-                       const float *x, size_t n)
-{
-    const size_t hidden = (size_t)p->spec->hidden_size;
-    if (n > PASS_FEW_ROWS) {
-        norm_rows(w, norm, x, n, p->normed);
-        worker_sync(w);
-        return p->normed;
-    }
-    float *const own = p->normed + (p->n_normed + (size_t)w->index * PASS_FEW_ROWS) * hidden;
-    for (size_t i = 0; i < n; i++)
-        norm_row(w->kernels, norm, x + i * hidden, own + i * hidden);
-    return own;
-}
-
 /* norm(act(dense(rows))) into p->normed. */
 static const float *transform(struct worker *w, const struct pass *p, const float *rows)
 {
@@ -138,9 +123,10 @@ static void bend_logits(const struct worker *w, const struct pass *p)
 {
     const float cap = p->spec->final_logit_softcapping;
     const size_t vocab = (size_t)p->spec->vocab_size;
-    const struct linear_part own = linear_share(w, (size_t)p->n, p->spec->vocab_size);
-    for (size_t i = own.first; cap > 0 && i < own.first + own.n; i++)
-        for (size_t r = own.begin; r < own.end; r++)
+    size_t begin, end;
+    linear_share(w, p->spec->vocab_size, &begin, &end);
+    for (size_t i = 0; cap > 0 && i < (size_t)p->n; i++)
+        for (size_t r = begin; r < end; r++)
             p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
 }
 
@@ -192,16 +178,6 @@ static void head(struct worker *w, const struct pass *p)
     bend_logits(w, p);
 }
 
-/* All tokens are remembered, and the rest of the layer is that of those that get logits. */
-static void last_block(struct worker *w, const struct pass *p, int layer)
-{
-    block_remember(w, p, layer);
-    if (p->n_rows == 0)
-        return;
-    collect_wanted(w, p);
-    block_run(w, p->wanted, layer);
-}
-
 /* Whether a pass that is to stop goes on to this layer. The first worker decides, when it begins a
  * layer, that it is the last; the syncs within the layer let the others know in time. */
 static bool goes_on(const struct worker *w, struct pass *p, int layer)
@@ -211,17 +187,33 @@ static bool goes_on(const struct worker *w, struct pass *p, int layer)
     return layer < atomic_load(&p->n_layers);
 }
 
+/* The rest of the last layer, whose keys and values are in the cache, and the head, for the tokens
+ * that get logits. */
+static void run_wanted(struct worker *w, const struct pass *p)
+{
+    collect_wanted(w, p);
+    block_run(w, p->wanted, p->spec->num_hidden_layers - 1);
+    head(w, p->wanted);
+}
+
 void forward_run(struct worker *w, void *pass)
 {
     struct pass *const p = pass;
     const int n_layers = p->spec->num_hidden_layers;
-    embed(w, p);
+    const bool is_dealt = p->parts && w->n_workers > 1;
+    const struct pass *const own = is_dealt ? &p->parts[w->index] : p;
+    struct worker mine = is_dealt ? worker_alone(w) : *w;
     int layer = 0;
+    embed(&mine, own);
     for (; goes_on(w, p, layer); layer++)
         if (p->wanted && layer == n_layers - 1)
-            last_block(w, p, layer);
+            block_remember(&mine, own, layer);
         else
-            block_run(w, p, layer);
-    if (p->n_rows && layer == n_layers)
-        head(w, p->wanted ? p->wanted : p);
+            block_run(&mine, own, layer);
+    if (p->n_rows == 0 || layer < n_layers)
+        return;
+    if (p->wanted)
+        run_wanted(w, p);
+    else
+        head(&mine, own);
 }

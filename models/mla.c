@@ -77,7 +77,7 @@ void mla_remember(struct worker *w, const struct pass *p, int layer, const float
     project_latents(w, p, &p->weights->layers[layer], &rows);
     worker_sync(w);
     remember_rows(w, p, layer);
-    worker_sync(w);
+    worker_meet(w);
 }
 
 /* One head's queries as they look at latents: W_uk^T q_nope, then the part that rotates. */
@@ -132,9 +132,9 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
     worker_share(w, n_heads, 1, &begin, &end);
     for (size_t head = begin; head < end; head++)
         absorb_head(w, p, layer, head);
-    worker_sync(w);
-    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query,
-                p->attend_scratch + (size_t)w->index * p->n_attend_scratch, p->mixed);
+    worker_meet(w);
+    attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query, pass_attend_scratch(w, p),
+                p->mixed);
     worker_sync(w);
     for (size_t head = begin; head < end; head++)
         bring_head(w, p, layer, head);

@@ -181,11 +181,12 @@ static void expand_interleaved(struct worker *w, const struct pass *p, const str
     struct operand rows = operand_part(in, first, last - first);
     const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
     /* whole pairs: the grain is even */
-    const struct linear_part own = linear_share(w, rows.n, expert->gate_up.n_out);
+    size_t begin, end;
+    linear_share(w, expert->gate_up.n_out, &begin, &end);
     linear_apply(w, &expert->gate_up, &rows, p->moe.gate + first * 2 * size, 2 * size, LINEAR_SET);
-    for (size_t i = first + own.first; i < first + own.first + own.n; i++)
-        clamped_swiglu(p->spec->moe.swiglu_limit, p->moe.gate + i * 2 * size + own.begin,
-                       p->moe.up + i * size + own.begin / 2, (own.end - own.begin) / 2);
+    for (size_t i = first; i < last; i++)
+        clamped_swiglu(p->spec->moe.swiglu_limit, p->moe.gate + i * 2 * size + begin,
+                       p->moe.up + i * size + begin / 2, (end - begin) / 2);
 }
 
 static void expand(struct worker *w, const struct pass *p, int layer, const struct expert *expert,
@@ -193,12 +194,13 @@ static void expand(struct worker *w, const struct pass *p, int layer, const stru
 {
     const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
     struct operand rows = operand_part(in, first, last - first);
-    const struct linear_part own = linear_share(w, rows.n, (int)size);
+    size_t begin, end;
+    linear_share(w, (int)size, &begin, &end);
     linear_apply(w, &expert->gate, &rows, p->moe.gate + first * size, size, LINEAR_SET);
     linear_apply(w, &expert->up, &rows, p->moe.up + first * size, size, LINEAR_SET);
-    for (size_t i = first + own.first; i < first + own.first + own.n; i++)
-        ffn_activate(w, p, layer, p->moe.gate + i * size + own.begin,
-                     p->moe.up + i * size + own.begin, own.end - own.begin);
+    for (size_t i = first; i < last; i++)
+        ffn_activate(w, p, layer, p->moe.gate + i * size + begin, p->moe.up + i * size + begin,
+                     end - begin);
 }
 
 /* The one that every token takes: shared_out = down(act(gate) * up). */
@@ -208,12 +210,13 @@ static void run_shared(struct worker *w, const struct pass *p, int layer, const 
     const size_t n = (size_t)p->n, hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)p->spec->moe.shared_intermediate_size;
     struct operand rows = pass_rows(p, in, n, hidden);
-    const struct linear_part own = linear_share(w, n, (int)size);
+    size_t begin, end;
+    linear_share(w, (int)size, &begin, &end);
     linear_apply(w, &weights->shared.gate, &rows, p->moe.shared_gate, size, LINEAR_SET);
     linear_apply(w, &weights->shared.up, &rows, p->moe.shared_up, size, LINEAR_SET);
-    for (size_t i = own.first; i < own.first + own.n; i++)
-        ffn_activate(w, p, layer, p->moe.shared_gate + i * size + own.begin,
-                     p->moe.shared_up + i * size + own.begin, own.end - own.begin);
+    for (size_t i = 0; i < n; i++)
+        ffn_activate(w, p, layer, p->moe.shared_gate + i * size + begin,
+                     p->moe.shared_up + i * size + begin, end - begin);
     if (p->spec->moe.shared_switch)
         linear_apply(w, &weights->shared_switch, &rows, p->moe.shared_switch, 1, LINEAR_SET);
     worker_sync(w);

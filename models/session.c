@@ -10,13 +10,12 @@
 
 #include "models/forward.h"
 #include "models/internal.h"
+#include "models/parts.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 _Static_assert((int)SESSION_PAGE == KV_PAGE, "the header tells the cache's own number");
-
-enum { LINE = 64 /* bytes of a cache line */ };
 
 /* One text. */
 struct sequence {
@@ -32,6 +31,8 @@ struct session {
     struct compute *compute;
     struct session_params params; /* nothing is zero but perhaps the enums */
     struct pass pass, wanted;
+    struct pass *parts; /* [n_threads] */
+    struct parts_price price;
     void *block;   /* all that is pointed to, but for kv */
     struct kv *kv; /* [num_hidden_layers] */
     struct kv_pages pages;
@@ -40,7 +41,7 @@ struct session {
     /* [n_batch] each: what the pass is told of its rows */
     int32_t *ids;
     int *positions, *row_sequences, *logit_rows;
-    struct attend_run *runs;
+    struct attend_run *runs, *part_runs;
     /* the same of the rows that get logits */
     int *wanted_positions;
     struct attend_run *wanted_runs;
@@ -49,40 +50,6 @@ struct session {
 };
 
 /* ---- memory ---- */
-
-/* Cuts a block into parts; with base NULL it only adds up. */
-struct cutter {
-    char *base;
-    size_t used;
-    bool overflow;
-};
-
-static void *cut_bytes(struct cutter *c, size_t n, size_t size)
-{
-    size_t bytes;
-    void *const part = c->base ? c->base + c->used : NULL;
-    if (!checked_mul(n, size, &bytes) || !checked_add(bytes, LINE - 1, &bytes) ||
-        !checked_add(c->used, bytes / LINE * LINE, &c->used))
-        c->overflow = true;
-    return part;
-}
-
-/* n_rows * n_columns floats. */
-static float *cut(struct cutter *c, size_t n_rows, size_t n_columns)
-{
-    size_t n;
-    if (!checked_mul(n_rows, n_columns, &n)) {
-        c->overflow = true;
-        return NULL;
-    }
-    return cut_bytes(c, n, sizeof(float));
-}
-
-static int *cut_ints(struct cutter *c, size_t n_rows, size_t n_columns)
-{
-    _Static_assert(sizeof(int) == sizeof(float), "both are cut in the same way");
-    return (int *)(void *)cut(c, n_rows, n_columns);
-}
 
 static int n_blocks(int n_positions)
 {
@@ -145,155 +112,23 @@ static void cut_kv(struct cutter *c, const struct model_spec *spec,
     }
 }
 
-static bool needs_branch(const struct model_spec *spec)
+/* Whether products may round what they read. */
+static bool rounds(const struct session *s)
 {
-    return spec->norm_place == NORM_AFTER || spec->norm_place == NORM_BOTH ||
-           spec->residual == RESIDUAL_PARALLEL;
+    return s->params.precision != PRECISION_F32;
 }
 
-static void cut_attention(struct cutter *c, const struct model_spec *spec, size_t n, struct pass *p)
+static void cut_pass(struct cutter *c, struct session *s)
 {
-    const struct mla_spec *const mla = &spec->mla;
-    const size_t heads = (size_t)spec->num_attention_heads;
-    const size_t head_dim = (size_t)spec->head_dim;
-    if (mla->kv_lora_rank) {
-        const size_t latent = (size_t)(mla->kv_lora_rank + mla->qk_rope_head_dim);
-        const size_t wide = (size_t)max_int(spec->head_dim, mla->v_head_dim);
-        p->query = cut(c, n, heads * latent);
-        p->key = cut(c, n, latent);
-        p->value = cut(c, n, heads * wide);
-        p->low = cut(c, n, (size_t)mla->q_lora_rank);
-        p->mixed = cut(c, n, heads * (size_t)mla->kv_lora_rank);
-    } else {
-        p->query = cut(c, n, heads * head_dim);
-        p->key = cut(c, n, (size_t)spec->num_key_value_heads * head_dim);
-        p->value = cut(c, n, (size_t)spec->num_key_value_heads * head_dim);
-        p->mixed = cut(c, n, heads * head_dim);
-    }
-}
-
-static void cut_moe(struct cutter *c, const struct model_spec *spec, size_t n,
-                    struct moe_scratch *moe)
-{
-    const size_t experts = (size_t)spec->moe.num_experts, hidden = (size_t)spec->hidden_size;
-    const size_t n_k = (size_t)spec->moe.num_experts_per_tok, slots = n * n_k;
-    const size_t size = (size_t)spec->moe.moe_intermediate_size;
-    const size_t shared = (size_t)spec->moe.shared_intermediate_size;
-    moe->logits = cut(c, n, experts);
-    moe->left = cut(c, n, experts);
-    moe->chosen = cut_ints(c, n, n_k);
-    moe->weights = cut(c, n, n_k);
-    moe->first = cut_ints(c, experts + 1, 1);
-    moe->token = cut_ints(c, slots, 1);
-    moe->slot = cut_ints(c, slots, 1);
-    moe->in = cut(c, slots, hidden);
-    moe->gate = cut(c, slots, spec->moe.gate_up_interleaved ? 2 * size : size);
-    moe->up = cut(c, slots, size);
-    moe->out = cut(c, slots, hidden);
-    moe->shared_gate = cut(c, n, shared);
-    moe->shared_up = cut(c, n, shared);
-    moe->shared_out = cut(c, shared ? n : 0, hidden);
-    moe->shared_switch = cut(c, n, 1);
-}
-
-/* The longest row that a product reads. */
-static size_t widest_row(const struct model_spec *spec)
-{
-    const int heads = spec->num_attention_heads;
-    const int widths[] = {spec->hidden_size,
-                          spec->embedding_size,
-                          spec->intermediate_size,
-                          spec->moe.moe_intermediate_size,
-                          spec->moe.shared_intermediate_size,
-                          spec->mla.q_lora_rank,
-                          heads * max_int(spec->head_dim, spec->mla.v_head_dim)};
-    int widest = 0;
-    for (size_t i = 0; i < ARRAY_LEN(widths); i++)
-        widest = max_int(widest, widths[i]);
-    return (size_t)widest;
-}
-
-static void cut_room(struct cutter *c, const struct model_spec *spec,
-                     const struct session_params *params, struct pass *p)
-{
-    const size_t n_slots = (size_t)max_int(1, spec->moe.num_experts_per_tok);
-    const size_t n = (size_t)params->n_batch * n_slots, widest = widest_row(spec);
-    size_t bytes;
-    p->room = (struct operand_room){.base = NULL};
-    if (params->precision == PRECISION_F32)
-        return;
-    if (!operand_room_bytes(n, widest, params->n_threads, &bytes))
-        c->overflow = true;
-    else
-        p->room = operand_room(cut(c, 1, bytes / sizeof(float)), n, widest, params->n_threads);
-}
-
-/* What one worker's attention needs in any layer. */
-static void cut_attend(struct cutter *c, const struct model_spec *spec,
-                       const struct session_params *params, struct pass *p)
-{
-    p->n_attend_scratch = 0;
-    for (int i = 0; i < spec->num_hidden_layers; i++) {
-        const struct kv kv = kv_shape(spec, params, NULL, i);
-        const size_t needed = round_up(attend_scratch(&kv), LINE / sizeof(float));
-        p->n_attend_scratch = needed > p->n_attend_scratch ? needed : p->n_attend_scratch;
-    }
-    p->attend_scratch = cut(c, (size_t)params->n_threads, p->n_attend_scratch);
-}
-
-/* What one worker's gated feed-forward holds of its gate: GATE_COLUMNS of the largest pass, and of
- * a pass of one token its whole share. */
-static void cut_gate(struct cutter *c, const struct model_spec *spec,
-                     const struct session_params *params, struct pass *p)
-{
-    enum { GATE_COLUMNS = 4 * PASS_GATE_GRAIN };
-    const size_t n = (size_t)params->n_batch, n_threads = (size_t)params->n_threads;
-    const size_t all = ((size_t)spec->intermediate_size + n_threads - 1) / n_threads;
-    const size_t share = round_up(all, PASS_GATE_GRAIN);
-    const size_t columns = share < GATE_COLUMNS ? share : GATE_COLUMNS;
-    p->n_gate = n * columns > share ? n * columns : share;
-    p->gate = cut(c, spec->ffn == FFN_GATED ? n_threads : 0, p->n_gate);
-}
-
-static void cut_ffn(struct cutter *c, const struct model_spec *spec,
-                    const struct session_params *params, struct pass *p)
-{
-    const size_t n = (size_t)params->n_batch;
-    cut_gate(c, spec, params, p);
-    p->up = cut(c, n, (size_t)spec->intermediate_size);
-    if (spec->moe.num_experts)
-        cut_moe(c, spec, n, &p->moe);
-}
-
-/* The two halves of a layer take turns, so they have the same memory. */
-static void cut_halves(struct cutter *c, const struct model_spec *spec,
-                       const struct session_params *params, struct pass *p)
-{
-    const size_t n = (size_t)params->n_batch, begin = c->used;
-    cut_attention(c, spec, n, p);
-    cut_attend(c, spec, params, p);
-    const size_t end = c->used;
-    c->used = begin;
-    cut_ffn(c, spec, params, p);
-    c->used = c->used > end ? c->used : end;
-}
-
-static void cut_scratch(struct cutter *c, const struct model_spec *spec,
-                        const struct session_params *params, struct pass *p)
-{
-    const size_t n = (size_t)params->n_batch, hidden = (size_t)spec->hidden_size;
-    p->x = cut(c, n, hidden);
-    p->embedded =
-        cut(c, spec->embedding_size == spec->hidden_size ? 0 : n, (size_t)spec->embedding_size);
-    p->n_normed = n;
-    p->normed = cut(c, n + (size_t)params->n_threads * PASS_FEW_ROWS, hidden);
-    p->branch = cut(c, needs_branch(spec) ? n : 0, hidden);
-    cut_halves(c, spec, params, p);
-    for (int r = 0; r < SPEC_MAX_ROPES; r++) {
-        p->rope_cos[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
-        p->rope_sin[r] = cut(c, n, (size_t)spec->ropes[r].n_dims / 2);
-    }
-    cut_room(c, spec, params, p);
+    const struct model_spec *const spec = &s->model->spec;
+    const struct kv kv = kv_shape(spec, &s->params, NULL, 0); /* as in all layers, but for rings */
+    const struct pass_size size = {
+        .n_rows = s->params.n_batch,
+        .n_threads = s->params.n_threads,
+        .rounds = rounds(s),
+        .n_attend_scratch = round_up(attend_scratch(&kv), CUT_LINE / sizeof(float)),
+    };
+    pass_cut(c, spec, &size, &s->pass);
 }
 
 /* What tells texts and rows apart. */
@@ -310,6 +145,8 @@ static void cut_tables(struct cutter *c, struct session *s)
     s->row_sequences = cut_ints(c, n, 1);
     s->logit_rows = cut_ints(c, n, 1);
     s->runs = cut_bytes(c, n, sizeof *s->runs);
+    s->part_runs = cut_bytes(c, n, sizeof *s->part_runs);
+    s->parts = cut_bytes(c, (size_t)s->params.n_threads, sizeof *s->parts);
     s->wanted_positions = cut_ints(c, n, 1);
     s->wanted_runs = cut_bytes(c, n, sizeof *s->wanted_runs);
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
@@ -325,10 +162,10 @@ static bool cut_all(struct cutter *c, struct session *s, struct session_bytes *b
     const struct model_spec *const spec = &s->model->spec;
     cut_kv(c, spec, &s->params, &s->pages, s->kv, bytes);
     bytes->kv = c->used;
-    cut_scratch(c, spec, &s->params, &s->pass);
+    cut_pass(c, s);
     cut_tables(c, s);
     bytes->scratch = c->used - bytes->kv;
-    s->pass.logits = cut(c, (size_t)s->params.n_rows, (size_t)spec->vocab_size);
+    s->pass.logits = cut_floats(c, (size_t)s->params.n_rows, (size_t)spec->vocab_size);
     bytes->logits = c->used - bytes->kv - bytes->scratch;
     return !c->overflow;
 }
@@ -370,13 +207,13 @@ static bool take_memory(struct session *s, struct err *e)
     if (!session_measure(s->model, &s->params, &bytes, e))
         return false;
     const size_t total = bytes.kv + bytes.scratch + bytes.logits;
-    s->block = calloc(1, total + LINE); /* zeroed by the kernel, page by page, on first touch */
+    s->block = calloc(1, total + CUT_LINE); /* zeroed by the kernel, page by page, on first touch */
     s->kv = calloc((size_t)s->model->spec.num_hidden_layers, sizeof *s->kv);
     if (!s->block || !s->kv)
         return err_set(e, ERR_RUNTIME,
                        "a context of %d tokens needs %zu MiB, which are not to be had",
                        s->params.n_context, total >> 20);
-    struct cutter c = {.base = (char *)round_up((size_t)s->block, LINE)};
+    struct cutter c = {.base = (char *)round_up((size_t)s->block, CUT_LINE)};
     return cut_all(&c, s, &bytes) || err_no_memory(e);
 }
 
@@ -415,6 +252,7 @@ struct session *session_new(const struct model *m, struct compute *c,
     }
     kv_pages_reset(&s->pages);
     fill_pass(s);
+    s->price = parts_price_of(compute_kernels(c), &m->spec, &m->weights, s->kv, rounds(s));
     return s;
 }
 
@@ -543,11 +381,13 @@ static bool run_pass(struct session *s, const struct session_row *rows, int n, s
     s->pass.n_runs = 0;
     for (int i = 0; i < n; i++)
         add_row(s, &rows[i], i);
-    s->pass.wanted = NULL;
+    s->pass.wanted = s->pass.parts = NULL;
     if (s->pass.n_rows < n) {
         prepare_wanted(s);
         s->pass.wanted = &s->wanted;
     }
+    if (pass_is_large(&s->pass.size, n) && !s->pass.moments)
+        parts_deal(&s->pass, &s->price, s->parts, s->part_runs);
     s->pass.stop = s->params.stop;
     atomic_store(&s->pass.n_layers, n_layers);
     compute_run(s->compute, forward_run, &s->pass);

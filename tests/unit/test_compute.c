@@ -76,6 +76,40 @@ static void test_sync(void **state)
     }
 }
 
+/* The same by workers that are alone, for whom a sync is nothing. */
+static void add_rounds_alone(struct worker *w, void *context)
+{
+    struct rounds *const r = context;
+    struct worker alone = worker_alone(w);
+    for (int round = 0; round < N_ROUNDS; round++) {
+        for (int i = 0; i < w->index; i++)
+            worker_sync(&alone);
+        r->cells[w->index] = round;
+        worker_meet(&alone);
+        for (int i = 0; i < w->n_workers; i++)
+            r->n_wrong[w->index] += r->cells[i] != round;
+        worker_meet(&alone);
+    }
+    const struct worker again = worker_together(&alone);
+    r->n_wrong[w->index] += alone.n_workers != 1 || alone.index != 0 || again.index != w->index ||
+                            again.n_workers != w->n_workers;
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    struct err e;
+    for (int n_workers = 1; n_workers <= MAX_WORKERS; n_workers++) {
+        struct compute *const c = compute_open(n_workers, NULL, &e);
+        struct rounds r = {{0}, {0}};
+        assert_non_null(c);
+        compute_run(c, add_rounds_alone, &r);
+        for (int i = 0; i < n_workers; i++)
+            assert_int_equal(r.n_wrong[i], 0);
+        compute_close(c);
+    }
+}
+
 static void count(struct worker *w, void *context)
 {
     (void)w;
@@ -128,10 +162,8 @@ static void test_levels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_share),
-        cmocka_unit_test(test_sync),
-        cmocka_unit_test(test_sleep),
-        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_share), cmocka_unit_test(test_sync),   cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_sleep), cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests_name("compute", tests, NULL, NULL);
 }

@@ -1,0 +1,27 @@
+#include "models/cut.h"
+
+void *cut_bytes(struct cutter *c, size_t n, size_t size)
+{
+    size_t bytes;
+    void *const part = c->base ? c->base + c->used : NULL;
+    if (!checked_mul(n, size, &bytes) || !checked_add(bytes, CUT_LINE - 1, &bytes) ||
+        !checked_add(c->used, bytes / CUT_LINE * CUT_LINE, &c->used))
+        c->overflow = true;
+    return part;
+}
+
+float *cut_floats(struct cutter *c, size_t n_rows, size_t n_columns)
+{
+    size_t n;
+    if (!checked_mul(n_rows, n_columns, &n)) {
+        c->overflow = true;
+        return NULL;
+    }
+    return cut_bytes(c, n, sizeof(float));
+}
+
+int *cut_ints(struct cutter *c, size_t n_rows, size_t n_columns)
+{
+    _Static_assert(sizeof(int) == sizeof(float), "both are cut in the same way");
+    return (int *)(void *)cut_floats(c, n_rows, n_columns);
+}

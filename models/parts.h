@@ -1,0 +1,28 @@
+/*
+ * The rows of a large pass dealt out over the workers, neighbours together, so that all of them
+ * need the same time. Which rows are whose changes no bit of what they become.
+ */
+#ifndef MODELS_PARTS_H
+#define MODELS_PARTS_H
+
+#include "models/pass.h"
+
+struct kernels;
+
+/* What rows cost in a layer, the mean of all layers, in the time that reading a byte of the cache
+ * takes. */
+struct parts_price {
+    double row;  /* products */
+    double look; /* attention, for every position that a row sees */
+    double read; /* the same, once for a run of rows */
+};
+
+/* rounds: as in pass_size. kv: [num_hidden_layers] */
+struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
+                                  const struct weights *weights, const struct kv *kv, bool rounds);
+
+/* Makes the parts of a large pass, one for each worker. runs: room for [p->n]; both are kept. */
+void parts_deal(struct pass *p, const struct parts_price *price, struct pass *parts,
+                struct attend_run *runs);
+
+#endif

@@ -1,0 +1,163 @@
+/*
+ * What a trip of some tokens through a model reads and writes, and how it is shared out.
+ *
+ * Of a pass of few rows, all workers take every step together: each computes some outputs, or some
+ * heads, of all rows, so that a weight is read once. A pass of many is dealt out: each worker takes
+ * rows of its own through the layers as a pass of their own, alone, and what it makes stays in its
+ * caches from step to step. It waits for the others once in a layer, where attention is about to
+ * read what they have remembered.
+ */
+#ifndef MODELS_PASS_H
+#define MODELS_PASS_H
+
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "core/attend.h"
+#include "core/compute.h"
+#include "core/kv.h"
+#include "models/cut.h"
+#include "models/moments.h"
+#include "models/spec.h"
+#include "models/weights.h"
+
+/* A mixture of experts at work: each token takes n_k slots, and slots are sorted by expert. */
+struct moe_scratch {
+    float *logits;  /* [n, num_experts] */
+    float *left;    /* the same: what is still to be chosen from */
+    int *chosen;    /* [n, n_k]: experts, best first */
+    float *weights; /* [n, n_k] */
+    int *first;     /* [num_experts + 1]: an expert's slots are first[e] .. first[e + 1] - 1 */
+    int *token;     /* [n * n_k]: whose slot it is */
+    int *slot;      /* [n, n_k]: the slot of a token's choice */
+    float *in;      /* [n * n_k, hidden_size] */
+    float *gate;    /* [n * n_k, moe_intermediate_size, twice where gate and up are one] */
+    float *up;      /* [n * n_k, moe_intermediate_size] */
+    float *out;     /* [n * n_k, hidden_size] */
+    float *shared_gate, *shared_up; /* [n, shared_intermediate_size] */
+    float *shared_out;              /* [n, hidden_size] */
+    float *shared_switch;           /* [n] */
+};
+
+/* A worker's columns of the gate come in multiples of this: whole tiles of every kernel. n_gate has
+ * room for as many of all n tokens. */
+enum { PASS_GATE_GRAIN = 64 };
+
+/* So few rows are made by every worker for itself, which is cheaper than waiting; so many for each
+ * worker make products as fast as all would. */
+enum { PASS_FEW_ROWS = 4, PASS_MANY_ROWS = 128 };
+
+/* What its memory is for. */
+struct pass_size {
+    int n_rows; /* at most */
+    int n_threads;
+    bool rounds;             /* products have room for rows in other forms than f32 */
+    size_t n_attend_scratch; /* floats of one worker, in any layer */
+};
+
+/* All memory is the session's. n is the number of tokens. */
+struct pass {
+    const struct model_spec *spec;
+    const struct weights *weights;
+    const struct kv *kv; /* [num_hidden_layers] */
+
+    int n;
+    const int32_t *ids;            /* [n] */
+    const int *positions;          /* [n] */
+    const int *sequences;          /* [n] */
+    const struct attend_run *runs; /* [n_runs]: the same, told by stretches of one sequence */
+    int n_runs;
+
+    float *x;                                  /* [n, hidden_size]: the residual stream */
+    const double *inv_freq[SPEC_MAX_ROPES];    /* each [n_sequences, n_dims / 2] */
+    const double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences]: multiplies cos and sin */
+    float *rope_cos[SPEC_MAX_ROPES];           /* each [n, n_dims / 2] */
+    float *rope_sin[SPEC_MAX_ROPES];           /* the same */
+
+    /* what lies in the memory below: a part has as much of the whole's for itself as it needs */
+    struct pass_size size;
+    char *memory;
+    size_t n_memory;
+    struct operand_room room; /* for what products read */
+    float *embedded;          /* [n, embedding_size], only where that is not hidden_size */
+    float *normed; /* [n, hidden_size]: what a half of a layer reads; behind them each worker's
+                      own [PASS_FEW_ROWS, hidden_size], after size.n_rows */
+    float *branch; /* [n, hidden_size]: what it brings, where a norm comes behind it; or what a
+                      parallel feed-forward reads; only where one of the two is so */
+    float *query;  /* [n, num_attention_heads, head_dim]; with latents: kv_lora_rank +
+                      qk_rope_head_dim a head */
+    float *key;    /* [n, num_key_value_heads, head_dim] */
+    float *value;  /* the same; with latents: queries as projected, then what heads bring */
+    float *low;    /* [n, q_lora_rank], only with latents */
+    float *mixed;  /* [n, num_attention_heads, head_dim]: what attention brings */
+    float *gate;   /* [n_workers, n_gate]: of a gated feed-forward, [n, columns] at a time */
+    size_t n_gate;
+    float *up;              /* [n, intermediate_size] */
+    struct moe_scratch moe; /* only where there are experts */
+    float *attend_scratch;  /* [n_workers, size.n_attend_scratch] */
+
+    struct moments *moments; /* NULL, or what gathers what products read */
+
+    const volatile sig_atomic_t *stop; /* as session_params.stop */
+    atomic_int n_layers;               /* that this pass goes through: all, unless it is stopped */
+
+    int n_rows;            /* tokens that get logits */
+    const int *logit_rows; /* [n_rows]: which, ascending */
+    float *logits;         /* [n_rows, vocab_size] */
+
+    /* These tokens as a pass of their own, whose rows lie in the same memory: it goes through the
+     * rest of the last layer, where all others have done their part once they are remembered. It
+     * needs no ids, sequences and logit_rows, which are NULL. NULL itself: they are all tokens. */
+    const struct pass *wanted;
+    bool remembered; /* it is that one: keys and values are in the cache */
+
+    const struct pass
+        *parts; /* [size.n_threads]: one behind the other; NULL: it is not dealt out */
+    const struct pass *whole; /* of a part; else NULL */
+};
+
+/* Rows that products read: [n, n_k], one behind the other. */
+static inline struct operand pass_rows(const struct pass *p, const float *x, size_t n, size_t n_k)
+{
+    return operand_rows(x, n_k, n, n_k, &p->room);
+}
+
+/* Whether l rounds its rows: then attention beside it may round, too. */
+static inline bool pass_rounds(const struct worker *w, const struct pass *p, const struct linear *l)
+{
+    return p->room.base && linear_form(w->kernels, l) != OPERAND_F32;
+}
+
+/* What this worker's attention works in. */
+static inline float *pass_attend_scratch(const struct worker *w, const struct pass *p)
+{
+    return p->attend_scratch + (size_t)w->index * p->size.n_attend_scratch;
+}
+
+/* Shows the rows that matrices of a layer are about to be applied to, [n, the matrices' n_in]. All
+ * workers come here, and the rows stay until they have synced. */
+static inline void pass_show(const struct worker *w, const struct pass *p, int layer,
+                             enum moments_input input, const float *x, size_t n)
+{
+    if (p->moments)
+        moments_add(w, p->moments, layer, input, x, n);
+}
+
+/* Cuts all memory of passes of at most so many rows. */
+void pass_cut(struct cutter *c, const struct model_spec *spec, const struct pass_size *size,
+              struct pass *p);
+
+/* Whether n rows are many enough to be dealt out. */
+bool pass_is_large(const struct pass_size *size, int n);
+
+/* Rows [first, first + n) of the whole as a part; n is more than PASS_FEW_ROWS. It keeps runs, with
+ * room for n, and takes memory behind the first *used bytes, which other parts have. */
+void pass_part(const struct pass *whole, int first, int n, size_t *used, struct attend_run *runs,
+               struct pass *part);
+
+/* norm(x) of n rows. Few are made in each worker's own place, without a sync: x stays as it is
+ * until the next one. */
+const float *pass_norm(struct worker *w, const struct pass *p, const struct norm *norm,
+                       const float *x, size_t n);
+
+#endif

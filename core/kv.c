@@ -90,18 +90,41 @@ int kv_shared(const struct kv *kv, int a, int b, int n)
     return shared;
 }
 
-void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
-            int position, const float *k, const float *v)
+static void put_value(const struct kernels *kernels, const struct kv *kv, const struct kv_block *b,
+                      size_t at, const float *v)
 {
-    const struct kv_block b = kv_block(kv, sequence, head, position / KV_PAGE);
-    const size_t at = (size_t)(position % KV_PAGE), size = element_bytes[kv->type];
-    const float k_scale = kernels->cache_store[kv->type]((unsigned char *)b.k + at * size, KV_PAGE,
-                                                         k, (size_t)kv->k_dim);
-    const float v_scale = kernels->cache_store[kv->type](
-        (unsigned char *)b.v + at * kv_value_stride(kv) * size, 1, v, (size_t)kv->v_dim);
-    if (b.k_scales) {
-        b.k_scales[at] = k_scale;
-        b.v_scales[at] = v_scale;
+    unsigned char *const to =
+        (unsigned char *)b->v + at * kv_value_stride(kv) * element_bytes[kv->type];
+    const float scale = kernels->cache_store[kv->type](to, 1, v, (size_t)kv->v_dim);
+    if (b->v_scales)
+        b->v_scales[at] = scale;
+}
+
+/* Those from place `at` of the block on, as many as can be put at once, but n at most. Returns how
+ * many. */
+static int put_keys(const struct kernels *kernels, const struct kv *kv, const struct kv_block *b,
+                    size_t at, int n, const float *k, size_t stride)
+{
+    unsigned char *const to = (unsigned char *)b->k + at * element_bytes[kv->type];
+    if (kv->type == KV_F16 && at % ATTEND_LANES == 0 && n >= ATTEND_LANES) {
+        kernels->cache_store_keys((uint16_t *)(void *)to, k, stride, (size_t)kv->k_dim);
+        return ATTEND_LANES;
+    }
+    const float scale = kernels->cache_store[kv->type](to, KV_PAGE, k, (size_t)kv->k_dim);
+    if (b->k_scales)
+        b->k_scales[at] = scale;
+    return 1;
+}
+
+void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
+            int position, int n, const float *k, size_t k_stride, const float *v, size_t v_stride)
+{
+    for (int i = 0, n_now; i < n; i += n_now) {
+        const struct kv_block b = kv_block(kv, sequence, head, (position + i) / KV_PAGE);
+        const size_t at = (size_t)((position + i) % KV_PAGE);
+        n_now = put_keys(kernels, kv, &b, at, n - i, k + (size_t)i * k_stride, k_stride);
+        for (int j = 0; j < n_now; j++)
+            put_value(kernels, kv, &b, at + (size_t)j, v + (size_t)(i + j) * v_stride);
     }
 }
 

@@ -69,9 +69,10 @@ struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block)
  * same pages of the pool. */
 int kv_shared(const struct kv *kv, int a, int b, int n);
 
-/* Writes key [k_dim] and value [v_dim] of one head at a position whose page has been taken. */
+/* Writes keys [n, k_dim] and values [n, v_dim] of one head, rows as far apart as said, at positions
+ * from one on whose pages have been taken. */
 void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
-            int position, const float *k, const float *v);
+            int position, int n, const float *k, size_t k_stride, const float *v, size_t v_stride);
 
 /* All pages free, all tables empty. */
 void kv_pages_reset(struct kv_pages *pages);

@@ -79,29 +79,51 @@ static void prepare_query(const struct worker *w, const struct pass *p, int laye
     grow_query(w, p, p->positions[i], query);
 }
 
-/* Brings a key and its value into the cache. */
-static void remember(const struct worker *w, const struct pass *p, int layer, size_t i, size_t head)
+/* Of all rows, for this worker's heads, or for its share of all. */
+static void prepare_queries(const struct worker *w, const struct pass *p, int layer, bool own_heads)
 {
-    const size_t n_heads = (size_t)p->spec->num_key_value_heads;
-    const size_t at = (i * n_heads + head) * (size_t)p->spec->head_dim;
-    prepare_head(w, p, layer, &p->weights->layers[layer].key_norm, i, head, p->key + at);
-    kv_put(w->kernels, &p->kv[layer], p->sequences[i], (int)head, p->positions[i], p->key + at,
-           p->value + at);
-}
-
-typedef void head_step(const struct worker *w, const struct pass *p, int layer, size_t i,
-                       size_t head);
-
-/* A step for every head of every row: of this worker's heads, or for its share of all. */
-static void each_head(const struct worker *w, const struct pass *p, int layer, int n_heads,
-                      bool own_heads, head_step *step)
-{
-    const size_t n = (size_t)p->n, n_each = (size_t)n_heads, n_turns = own_heads ? n : 1;
+    const size_t n = (size_t)p->n, n_each = (size_t)p->spec->num_attention_heads;
+    const size_t n_turns = own_heads ? n : 1;
     size_t begin, end;
     worker_share(w, own_heads ? n_each : n * n_each, 1, &begin, &end);
     for (size_t turn = 0; turn < n_turns; turn++)
         for (size_t unit = turn * n_each + begin; unit < turn * n_each + end; unit++)
-            step(w, p, layer, unit / n_each, unit % n_each);
+            prepare_query(w, p, layer, unit / n_each, unit % n_each);
+}
+
+/* Brings keys and values of a head into the cache, those rows of a run that are in [first, last).
+ */
+static void remember_run(const struct worker *w, const struct pass *p, int layer, int head,
+                         const struct attend_run *run, int first, int last)
+{
+    const size_t head_dim = (size_t)p->spec->head_dim;
+    const size_t stride = (size_t)p->spec->num_key_value_heads * head_dim;
+    const int begin = max_int(first, run->row), end = min_int(last, run->row + run->n);
+    const struct norm *const norm = &p->weights->layers[layer].key_norm;
+    float *const keys = p->key + (size_t)head * head_dim;
+    const float *const values = p->value + (size_t)head * head_dim;
+    for (int i = begin; i < end; i++)
+        prepare_head(w, p, layer, norm, (size_t)i, (size_t)head, keys + (size_t)i * stride);
+    if (begin < end)
+        kv_put(w->kernels, &p->kv[layer], run->sequence, head, run->position + begin - run->row,
+               end - begin, keys + (size_t)begin * stride, stride, values + (size_t)begin * stride,
+               stride);
+}
+
+/* Of all rows, for this worker's heads, or its share of all, head by head: what stands side by side
+ * is put at once. */
+static void remember(const struct worker *w, const struct pass *p, int layer, bool own_heads)
+{
+    const size_t n = (size_t)p->n, n_heads = (size_t)p->spec->num_key_value_heads;
+    size_t begin, end;
+    worker_share(w, n_heads * n, own_heads ? n : 1, &begin, &end);
+    for (size_t unit = begin, next; unit < end; unit = next) {
+        const size_t head = unit / n;
+        next = (head + 1) * n < end ? (head + 1) * n : end;
+        for (int r = 0; r < p->n_runs; r++)
+            remember_run(w, p, layer, (int)head, &p->runs[r], (int)(unit - head * n),
+                         (int)(next - head * n));
+    }
 }
 
 /* Whether each worker projects to whole heads, and to the queries of its keys: then it goes on with
@@ -138,9 +160,9 @@ static void make_heads(struct worker *w, const struct pass *p, int layer, const 
     if (full_norm)
         worker_sync(w);
     if (queries)
-        each_head(w, p, layer, p->spec->num_attention_heads, own_heads, prepare_query);
+        prepare_queries(w, p, layer, own_heads);
     if (memories)
-        each_head(w, p, layer, p->spec->num_key_value_heads, own_heads, remember);
+        remember(w, p, layer, own_heads);
     if (!own_heads || p->whole)
         worker_meet(w);
 }

@@ -60,7 +60,7 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
     norm_row(w->kernels, &p->weights->layers[layer].kv_a_norm, latent, latent);
     rope_rotate(rope, w->kernels, latent + mla->kv_lora_rank, p->rope_cos[0] + i * half,
                 p->rope_sin[0] + i * half);
-    kv_put(w->kernels, &p->kv[layer], p->sequences[i], 0, p->positions[i], latent, latent);
+    kv_put(w->kernels, &p->kv[layer], p->sequences[i], 0, p->positions[i], 1, latent, 0, latent, 0);
 }
 
 static void remember_rows(const struct worker *w, const struct pass *p, int layer)

@@ -248,6 +248,10 @@ struct kernels {
      * is zero, where there is a NaN the scale is NaN. */
     float (*cache_store[N_CACHE_TYPES])(void *out, size_t stride, const float *x, size_t n);
 
+    /* EXACT. ATTEND_LANES keys of n floats, x_stride apart, as cache_store writes F16: side by
+     * side, ATTEND_BLOCK elements from one dimension to the next. */
+    void (*cache_store_keys)(uint16_t *out, const float *x, size_t x_stride, size_t n);
+
     /* ORDER. One block of attention (struct attend_args); see there. */
     void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
 

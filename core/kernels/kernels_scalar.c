@@ -531,6 +531,12 @@ static float cache_store_f16(void *out, size_t stride, const float *x, size_t n)
     return 1;
 }
 
+static void cache_store_keys(uint16_t *out, const float *x, size_t x_stride, size_t n)
+{
+    for (size_t i = 0; i < ATTEND_LANES; i++)
+        cache_store_f16(out + i, ATTEND_BLOCK, x + i * x_stride, n);
+}
+
 static float cache_store_i8(void *out, size_t stride, const float *x, size_t n)
 {
     int8_t *const codes = out;
@@ -676,6 +682,7 @@ void kernels_scalar_fill(struct kernels *k)
         .cache_store = {[CACHE_F32] = cache_store_f32,
                         [CACHE_F16] = cache_store_f16,
                         [CACHE_I8] = cache_store_i8},
+        .cache_store_keys = cache_store_keys,
         .attend = {[CACHE_F32] = attend_f32, [CACHE_F16] = attend_f16, [CACHE_I8] = attend_i8},
         .quant_row = quant_row,
         .quant_scales = quant_scales,

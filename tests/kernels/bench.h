@@ -182,6 +182,15 @@ static void bench_cache_store(const struct bench *b,
     bench_line(b, "a key of 128", seconds, DIM, (4. + (double)size) * DIM);
 }
 
+static void bench_cache_store_keys(const struct bench *b,
+                                   void (*f)(uint16_t *, const float *, size_t, size_t))
+{
+    enum { DIM = 128 };
+    double seconds;
+    BENCH_BEST(seconds, f((uint16_t *)(void *)b->y, b->x, DIM, DIM));
+    bench_line(b, "16 keys of 128", seconds, DIM * ATTEND_LANES, 6. * DIM * ATTEND_LANES);
+}
+
 static void bench_rope(const struct bench *b)
 {
     enum { DIM = 128 };

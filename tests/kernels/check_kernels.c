@@ -226,6 +226,7 @@ typedef void convert_fn(float *out, const void *in, size_t n);
 typedef void decode_fn(float *out, const void *in, size_t n, size_t group, const float *scales,
                        const float *zeros);
 typedef float store_fn(void *out, size_t stride, const float *x, size_t n);
+typedef void keys_fn(uint16_t *out, const float *x, size_t x_stride, size_t n);
 typedef void attend_fn(const struct attend_args *a);
 typedef void one_fn(float *x, size_t n);
 typedef void two_fn(float *y, const float *x, size_t n);
@@ -745,6 +746,34 @@ static void check_cache_store(const struct slot *slot, const struct kernels *k)
     }
 }
 
+/* Keys side by side: what cache_store writes, one after the other. */
+static void check_cache_store_keys(const struct slot *slot, const struct kernels *k)
+{
+    keys_fn *f;
+    slot_get(slot, k, &f);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(200), x_stride = n + random_below(70);
+        const size_t n_out = n ? (n - 1) * ATTEND_BLOCK + ATTEND_LANES : 0;
+        const enum kind kind = random_below(N_KINDS);
+        float *x = area_floats(0, rows_floats(ATTEND_LANES, x_stride, n));
+        uint16_t *out = area_place(1, n_out * 2, 2), *expected = area_place(2, n_out * 2, 2);
+        for (size_t i = 0; i < rows_floats(ATTEND_LANES, x_stride, n); i++)
+            x[i] = random_below(2) ? random_element(kind) : random_value(kind);
+        memset(out, CANARY, n_out * 2);
+        memset(expected, CANARY, n_out * 2);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu stride %zu kind %d", k->level,
+                 slot->name, n, x_stride, (int)kind);
+        f(out, x, x_stride, n);
+        for (size_t i = 0; i < ATTEND_LANES; i++)
+            scalar->cache_store[CACHE_F16](expected + i, ATTEND_BLOCK, x + i * x_stride, n);
+        for (size_t i = 0; i < n_out; i++)
+            if (out[i] != expected[i])
+                fail_msg("half %zu is 0x%04x, not 0x%04x: %s, seed %lu", i, out[i], expected[i],
+                         parameters, seed);
+        areas_check();
+    }
+}
+
 /* ---- attention ---- */
 
 enum { MAX_ROWS = 110 };
@@ -1178,6 +1207,13 @@ static void speed_cache_store(const struct slot *slot, const struct bench *b)
     bench_cache_store(b, f, cache_bytes[slot->type]);
 }
 
+static void speed_cache_store_keys(const struct slot *slot, const struct bench *b)
+{
+    keys_fn *f;
+    slot_get(slot, b->k, &f);
+    bench_cache_store_keys(b, f);
+}
+
 static void speed_quant_row(const struct slot *slot, const struct bench *b)
 {
     (void)slot;
@@ -1330,6 +1366,7 @@ static const struct slot slots[] = {
     CACHE(cache_store, "f32", CACHE_F32, false),
     CACHE(cache_store, "f16", CACHE_F16, false),
     CACHE(cache_store, "i8", CACHE_I8, false),
+    SLOT(cache_store_keys, check_cache_store_keys, speed_cache_store_keys),
     CACHE(attend, "f32", CACHE_F32, false),
     CACHE(attend, "f16", CACHE_F16, false),
     CACHE(attend, "i8", CACHE_I8, false),

@@ -14,6 +14,15 @@
  */
 enum { UNIT_ROWS = 96, CONVERT_ROWS = 12 };
 
+struct attend_run attend_run_within(const struct attend_run *run, int begin, int end)
+{
+    const int first = max_int(begin, run->row), last = min_int(end, run->row + run->n);
+    return (struct attend_run){.sequence = run->sequence,
+                               .position = run->position + first - run->row,
+                               .row = first,
+                               .n = max_int(0, last - first)};
+}
+
 void attend_alibi_slopes(int n_heads, float bias_max, float *slopes)
 {
     int n_regular = 1; /* the largest power of two within n_heads */

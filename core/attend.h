@@ -33,6 +33,9 @@ struct attend_run {
     int n;
 };
 
+/* Those of its queries that lie in [begin, end) of the call's; n is 0 where there are none. */
+struct attend_run attend_run_within(const struct attend_run *run, int begin, int end);
+
 /* slopes[n_heads] of Press et al. 2022, whose largest exponent is bias_max (8 in the paper). */
 void attend_alibi_slopes(int n_heads, float bias_max, float *slopes);
 

@@ -17,7 +17,7 @@
 
 enum {
     MAX_THREADS = 1024,
-    SPINS_AT_BARRIER = 1 << 12, /* the others are at most a kernel behind, or not running at all */
+    SPINS_AT_BARRIER = 1 << 12, /* the others are mostly a kernel behind, or not running at all */
     FEWEST_ALONE = 8,
     MOST_ALONE = 256,
     SPINS_BETWEEN_RUNS = 1 << 13 /* about the time that sampling and writing take */
@@ -249,7 +249,7 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
     judge(c, now() - began);
 }
 
-struct worker worker_alone(const struct worker *w)
+struct worker worker_apart(const struct worker *w)
 {
     struct worker alone = *w;
     alone.index = 0;

@@ -2,8 +2,9 @@
  * Who computes: a persistent pool of threads and the table of kernels that they call.
  *
  * The pool runs one function on all of its threads at once (single program, multiple data): each
- * worker takes its share of the rows of every step and waits for the others with worker_sync. How a
- * sum is cut never depends on how many workers there are, and so no result does.
+ * worker takes its share of every step and waits for the others with worker_sync, or goes through
+ * steps of its own for a while, apart. How a sum is cut never depends on how many workers there
+ * are, and so no result does.
  */
 #ifndef CORE_COMPUTE_H
 #define CORE_COMPUTE_H
@@ -20,8 +21,7 @@ struct worker {
     const struct kernels *kernels;
     int index; /* 0 .. n_workers - 1: whose share of a step is whose */
     int n_workers;
-    int thread; /* of the run, the same two; 0 is the caller of compute_run */
-    int n_threads;
+    int thread, n_threads; /* the same two of the run, also apart; thread 0 is its caller */
 };
 
 /* n_threads 0: as many as the CPUs this process may use. level NULL: $TGEN_CPU, else the best that
@@ -39,9 +39,9 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
 /* Waits until every worker has come here; what each wrote before is visible to all behind it. */
 void worker_sync(struct worker *w);
 
-/* The same thread as the only worker of steps of its own, which it takes without waiting for the
- * others but where they all say worker_meet; and again as one of those that share steps. */
-struct worker worker_alone(const struct worker *w);
+/* The same thread apart: the only worker of its own steps, who waits for the others where they all
+ * call worker_meet; and again as one of those that share steps. */
+struct worker worker_apart(const struct worker *w);
 struct worker worker_together(const struct worker *w);
 
 /* As worker_sync, for all threads of the run, whether they share steps or not. */

@@ -100,8 +100,9 @@ static void put_value(const struct kernels *kernels, const struct kv *kv, const 
         b->v_scales[at] = scale;
 }
 
-/* Those from place `at` of the block on, as many as can be put at once, but n at most. Returns how
- * many. */
+/* Puts keys from place `at` of the block on, as many as go at once, but n at most; returns how
+ * many.
+ */
 static int put_keys(const struct kernels *kernels, const struct kv *kv, const struct kv_block *b,
                     size_t at, int n, const float *k, size_t stride)
 {

@@ -69,8 +69,8 @@ struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block)
  * same pages of the pool. */
 int kv_shared(const struct kv *kv, int a, int b, int n);
 
-/* Writes keys [n, k_dim] and values [n, v_dim] of one head, rows as far apart as said, at positions
- * from one on whose pages have been taken. */
+/* Writes keys [n, k_dim] and values [n, v_dim] of one head, k_stride and v_stride floats apart, at
+ * [position, position + n), whose pages have been taken. */
 void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
             int position, int n, const float *k, size_t k_stride, const float *v, size_t v_stride);
 

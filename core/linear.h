@@ -60,8 +60,7 @@ enum operand_form linear_form(const struct kernels *kernels, const struct linear
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x);
 
 /* The outputs that linear_apply gives this worker: whoever goes on with its own results alone need
- * not sync. Of few rows of x each worker so reads some weights, once; for many there are passes of
- * fewer rows, one to each worker (models/pass.h). */
+ * not sync. */
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
 /* Whether every worker's share is the same number of whole parts of the n_out outputs, of which

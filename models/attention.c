@@ -79,7 +79,7 @@ static void prepare_query(const struct worker *w, const struct pass *p, int laye
     grow_query(w, p, p->positions[i], query);
 }
 
-/* Of all rows, for this worker's heads, or for its share of all. */
+/* Those of all rows, for this worker's heads, or for its share of all. */
 static void prepare_queries(const struct worker *w, const struct pass *p, int layer, bool own_heads)
 {
     const size_t n = (size_t)p->n, n_each = (size_t)p->spec->num_attention_heads;
@@ -91,23 +91,19 @@ static void prepare_queries(const struct worker *w, const struct pass *p, int la
             prepare_query(w, p, layer, unit / n_each, unit % n_each);
 }
 
-/* Brings keys and values of a head into the cache, those rows of a run that are in [first, last).
- */
+/* Brings a run's keys and values of a head into the cache. */
 static void remember_run(const struct worker *w, const struct pass *p, int layer, int head,
-                         const struct attend_run *run, int first, int last)
+                         const struct attend_run *run)
 {
     const size_t head_dim = (size_t)p->spec->head_dim;
     const size_t stride = (size_t)p->spec->num_key_value_heads * head_dim;
-    const int begin = max_int(first, run->row), end = min_int(last, run->row + run->n);
+    const size_t at = (size_t)run->row * stride + (size_t)head * head_dim;
     const struct norm *const norm = &p->weights->layers[layer].key_norm;
-    float *const keys = p->key + (size_t)head * head_dim;
-    const float *const values = p->value + (size_t)head * head_dim;
-    for (int i = begin; i < end; i++)
-        prepare_head(w, p, layer, norm, (size_t)i, (size_t)head, keys + (size_t)i * stride);
-    if (begin < end)
-        kv_put(w->kernels, &p->kv[layer], run->sequence, head, run->position + begin - run->row,
-               end - begin, keys + (size_t)begin * stride, stride, values + (size_t)begin * stride,
-               stride);
+    for (size_t i = 0; i < (size_t)run->n; i++)
+        prepare_head(w, p, layer, norm, (size_t)run->row + i, (size_t)head,
+                     p->key + at + i * stride);
+    kv_put(w->kernels, &p->kv[layer], run->sequence, head, run->position, run->n, p->key + at,
+           stride, p->value + at, stride);
 }
 
 /* Of all rows, for this worker's heads, or its share of all, head by head: what stands side by side
@@ -120,9 +116,11 @@ static void remember(const struct worker *w, const struct pass *p, int layer, bo
     for (size_t unit = begin, next; unit < end; unit = next) {
         const size_t head = unit / n;
         next = (head + 1) * n < end ? (head + 1) * n : end;
-        for (int r = 0; r < p->n_runs; r++)
-            remember_run(w, p, layer, (int)head, &p->runs[r], (int)(unit - head * n),
-                         (int)(next - head * n));
+        for (int r = 0; r < p->n_runs; r++) {
+            const struct attend_run run =
+                attend_run_within(&p->runs[r], (int)(unit - head * n), (int)(next - head * n));
+            remember_run(w, p, layer, (int)head, &run);
+        }
     }
 }
 
@@ -132,15 +130,14 @@ static bool has_own_heads(const struct worker *w, const struct pass *p, int laye
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const int n_kv_heads = p->spec->num_key_value_heads;
-    return p->spec->qk_norm != QK_NORM_FULL &&
+    return !p->whole && p->spec->qk_norm != QK_NORM_FULL &&
            linear_shares_parts(w, weights->query.n_out, n_kv_heads) &&
            linear_shares_parts(w, weights->key.n_out, n_kv_heads) &&
            linear_shares_parts(w, weights->value.n_out, n_kv_heads);
 }
 
 /* in -> queries in p->query, if they are asked for, and keys and values in the cache, unless they
- * are there. Workers that have heads of their own do not wait for the others on the way, and those
- * that have a part wait only then. */
+ * are there. Workers that have heads of their own do not wait for the others. */
 static void make_heads(struct worker *w, const struct pass *p, int layer, const float *in,
                        bool queries, bool own_heads)
 {
@@ -163,7 +160,7 @@ static void make_heads(struct worker *w, const struct pass *p, int layer, const 
         prepare_queries(w, p, layer, own_heads);
     if (memories)
         remember(w, p, layer, own_heads);
-    if (!own_heads || p->whole)
+    if (!own_heads)
         worker_meet(w);
 }
 

@@ -81,7 +81,8 @@ static void parallel(struct worker *w, const struct pass *p, int layer)
     ffn_run(w, p, layer, shared ? rows : p->branch, p->x, LINEAR_ADD);
 }
 
-/* Experts take the tokens of all parts together, so that their weights are read once. */
+/* Experts take the tokens of all parts together, so that their weights are read once. All meet
+ * before: the others' tokens must be there, and the whole works in the memory of its parts. */
 static void experts_half(struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];

@@ -179,7 +179,7 @@ static void head(struct worker *w, const struct pass *p)
 }
 
 /* Whether a pass that is to stop goes on to this layer. The first worker decides, when it begins a
- * layer, that it is the last; the syncs within the layer let the others know in time. */
+ * layer, that it is the last; as all meet within it, the others know in time. */
 static bool goes_on(const struct worker *w, struct pass *p, int layer)
 {
     if (w->index == 0 && p->stop && *p->stop && layer < atomic_load(&p->n_layers))
@@ -202,7 +202,7 @@ void forward_run(struct worker *w, void *pass)
     const int n_layers = p->spec->num_hidden_layers;
     const bool is_dealt = p->parts && w->n_workers > 1;
     const struct pass *const own = is_dealt ? &p->parts[w->index] : p;
-    struct worker mine = is_dealt ? worker_alone(w) : *w;
+    struct worker mine = is_dealt ? worker_apart(w) : *w;
     int layer = 0;
     embed(&mine, own);
     for (; goes_on(w, p, layer); layer++)

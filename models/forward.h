@@ -12,12 +12,13 @@
 /* The whole trip; `pass` is a struct pass *. A task for compute_run. */
 void forward_run(struct worker *w, void *pass);
 
-/* One layer: p->x becomes what the next one reads. Ends with a sync, as all do that run a part of
- * it or remember. */
+/* One layer: p->x becomes what the next one reads. Whoever shared it may read that behind it, and
+ * so with its halves. On every way through it there is a worker_meet, in attention behind what is
+ * remembered: workers apart need it, and so does forward_run, to stop all at the same layer. */
 void block_run(struct worker *w, const struct pass *p, int layer);
 
 /* What other tokens will see of these in a layer, and no more: keys and values in the cache. p->x
- * stays as it is. */
+ * stays as it is. Ends with a worker_meet. */
 void block_remember(struct worker *w, const struct pass *p, int layer);
 
 /* out (= or +=) attention(in) and ffn(in), both [n, hidden_size]; in and out may be the same. */

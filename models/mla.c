@@ -50,8 +50,8 @@ static void project_queries(struct worker *w, const struct pass *p,
     linear_apply(w, &weights->query_b, &rows, p->value, (size_t)weights->query_b.n_out, LINEAR_SET);
 }
 
-/* Token i's latent is normalised, its shared part rotated, and both remembered. */
-static void remember(const struct worker *w, const struct pass *p, int layer, size_t i)
+/* Token i's latent is normalised, its shared part rotated. */
+static void prepare_latent(const struct worker *w, const struct pass *p, int layer, size_t i)
 {
     const struct mla_spec *const mla = &p->spec->mla;
     const struct rope *const rope = &p->spec->ropes[0];
@@ -60,15 +60,21 @@ static void remember(const struct worker *w, const struct pass *p, int layer, si
     norm_row(w->kernels, &p->weights->layers[layer].kv_a_norm, latent, latent);
     rope_rotate(rope, w->kernels, latent + mla->kv_lora_rank, p->rope_cos[0] + i * half,
                 p->rope_sin[0] + i * half);
-    kv_put(w->kernels, &p->kv[layer], p->sequences[i], 0, p->positions[i], 1, latent, 0, latent, 0);
 }
 
 static void remember_rows(const struct worker *w, const struct pass *p, int layer)
 {
+    const size_t stride = (size_t)(p->spec->mla.kv_lora_rank + p->spec->mla.qk_rope_head_dim);
     size_t begin, end;
     worker_share(w, (size_t)p->n, 1, &begin, &end);
     for (size_t i = begin; i < end; i++)
-        remember(w, p, layer, i);
+        prepare_latent(w, p, layer, i);
+    for (int r = 0; r < p->n_runs; r++) {
+        const struct attend_run run = attend_run_within(&p->runs[r], (int)begin, (int)end);
+        const float *const latents = p->key + (size_t)run.row * stride;
+        kv_put(w->kernels, &p->kv[layer], run.sequence, 0, run.position, run.n, latents, stride,
+               latents, stride);
+    }
 }
 
 void mla_remember(struct worker *w, const struct pass *p, int layer, const float *in)

@@ -1,13 +1,12 @@
 /*
  * Texts that are being answered have a row each, and each reads all that its text has in the cache,
- * while rows of prompts look at theirs together. So one worker reads while another multiplies, if
- * the former get fewer rows: memory, which they share, is then asked for all the time, and not by
- * all at once.
+ * while rows of prompts look at theirs together. Neighbours are alike, and so one worker gets those
+ * that read and another those that multiply: memory, which they share, is asked for all the time,
+ * not by all at once.
  */
 #include "models/parts.h"
 
 #include <assert.h>
-#include <math.h>
 
 /* What one worker multiplies and adds while another reads a byte of the cache, by the form of its
  * rows, and in attention: measured on Zen 5 with two workers. */
@@ -26,18 +25,20 @@ static double operations_per_byte(enum operand_form form)
 
 enum { ATTENTION_PER_BYTE = 10 };
 
-/* The products of a row with the matrices that it meets in its part: experts are everybody's. */
+/* The products of a row with the matrices that it meets in its part: experts are everybody's, and
+ * latents are never rounded. */
 static double product_price(const struct kernels *kernels, const struct layer_weights *l,
                             bool rounds)
 {
-    const struct linear *const all[] = {&l->query,   &l->key,  &l->value, &l->attention_out,
-                                        &l->query_a, &l->kv_a, &l->kv_b,  &l->query_b,
-                                        &l->gate,    &l->up,   &l->down};
+    const struct linear *const all[] = {&l->query,   &l->key,     &l->value, &l->attention_out,
+                                        &l->query_a, &l->query_b, &l->kv_a,  &l->kv_b,
+                                        &l->gate,    &l->up,      &l->down};
     double price = 0;
     for (size_t i = 0; i < ARRAY_LEN(all); i++) {
         if (all[i]->n_out == 0)
             continue;
-        const enum operand_form form = rounds ? linear_form(kernels, all[i]) : OPERAND_F32;
+        const bool is_rounded = rounds && all[i] != &l->kv_b;
+        const enum operand_form form = is_rounded ? linear_form(kernels, all[i]) : OPERAND_F32;
         price += 2.0 * all[i]->n_out * all[i]->n_in / operations_per_byte(form);
     }
     return price;
@@ -77,37 +78,34 @@ static double row_cost(const struct pass *p, const struct parts_price *price,
     return price->row + seen * (price->look + price->read / run->n);
 }
 
-/* The rows from the first one on that cost less than a limit; *cost gets what they cost. */
-static int rows_within(const struct pass *p, const struct parts_price *price, double limit,
-                       double *cost)
+static double pass_cost(const struct pass *p, const struct parts_price *price)
 {
-    int n = 0;
-    *cost = 0;
+    double cost = 0;
     for (int i = 0; i < p->n_runs; i++)
-        for (int r = 0; r < p->runs[i].n; r++, n++) {
-            const double more = row_cost(p, price, &p->runs[i], r);
-            if (*cost + more > limit)
-                return n;
-            *cost += more;
-        }
-    return n;
+        for (int r = 0; r < p->runs[i].n; r++)
+            cost += row_cost(p, price, &p->runs[i], r);
+    return cost;
 }
 
 void parts_deal(struct pass *p, const struct parts_price *price, struct pass *parts,
                 struct attend_run *runs)
 {
-    enum { LEAST = 16 }; /* rows of a part */
-    const int n_parts = p->size.n_threads;
-    double all, cost;
+    const int last = p->size.n_threads - 1;
+    const double fair = pass_cost(p, price) / p->size.n_threads;
+    double cost = 0;
     size_t used = 0;
+    int part = 0, first = 0, end = 0;
     assert(pass_is_large(&p->size, p->n));
-    rows_within(p, price, INFINITY, &all);
-    for (int i = 0, first = 0, end; i < n_parts; i++, first = end) {
-        end = rows_within(p, price, all * (i + 1) / n_parts, &cost);
-        end = min_int(max_int(end, first + LEAST), p->n - (n_parts - 1 - i) * LEAST);
-        if (i == n_parts - 1)
-            end = p->n;
-        pass_part(p, first, end - first, &used, runs + first, &parts[i]);
-    }
+    for (int i = 0; i < p->n_runs; i++)
+        for (int r = 0; r < p->runs[i].n; r++) {
+            cost += row_cost(p, price, &p->runs[i], r);
+            end++;
+            /* each gets a row at least */
+            if (part < last && (cost >= fair * (part + 1) || p->n - end == last - part)) {
+                pass_part(p, first, end - first, &used, runs + first, &parts[part++]);
+                first = end;
+            }
+        }
+    pass_part(p, first, end - first, &used, runs + first, &parts[last]);
     p->parts = parts;
 }

@@ -21,7 +21,8 @@ struct parts_price {
 struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
                                   const struct weights *weights, const struct kv *kv, bool rounds);
 
-/* Makes the parts of a large pass, one for each worker. runs: room for [p->n]; both are kept. */
+/* Makes the parts of a large pass, one for each worker. parts [n_threads] and runs, with room for
+ * [p->n], must outlive the pass. */
 void parts_deal(struct pass *p, const struct parts_price *price, struct pass *parts,
                 struct attend_run *runs);
 

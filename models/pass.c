@@ -75,7 +75,7 @@ static void cut_room(struct cutter *c, const struct model_spec *spec, const stru
                      struct pass *p)
 {
     const size_t n_slots = (size_t)max_int(1, spec->moe.num_experts_per_tok);
-    const size_t n = (size_t)size->n_rows * n_slots, widest = widest_row(spec);
+    const size_t n = (size_t)size->n_most * n_slots, widest = widest_row(spec);
     size_t bytes;
     p->room = (struct operand_room){.base = NULL};
     if (!size->rounds)
@@ -92,7 +92,7 @@ static void cut_gate(struct cutter *c, const struct model_spec *spec, const stru
                      struct pass *p)
 {
     enum { GATE_COLUMNS = 4 * PASS_GATE_GRAIN };
-    const size_t n = (size_t)size->n_rows, n_threads = (size_t)size->n_threads;
+    const size_t n = (size_t)size->n_most, n_threads = (size_t)size->n_threads;
     const size_t all = ((size_t)spec->intermediate_size + n_threads - 1) / n_threads;
     const size_t share = round_up(all, PASS_GATE_GRAIN);
     const size_t columns = share < GATE_COLUMNS ? share : GATE_COLUMNS;
@@ -103,7 +103,7 @@ static void cut_gate(struct cutter *c, const struct model_spec *spec, const stru
 static void cut_ffn(struct cutter *c, const struct model_spec *spec, const struct pass_size *size,
                     struct pass *p)
 {
-    const size_t n = (size_t)size->n_rows;
+    const size_t n = (size_t)size->n_most;
     cut_gate(c, spec, size, p);
     p->up = cut_floats(c, n, (size_t)spec->intermediate_size);
     if (spec->moe.num_experts)
@@ -114,7 +114,7 @@ static void cut_ffn(struct cutter *c, const struct model_spec *spec, const struc
 static void cut_halves(struct cutter *c, const struct model_spec *spec,
                        const struct pass_size *size, struct pass *p)
 {
-    const size_t n = (size_t)size->n_rows, begin = c->used;
+    const size_t n = (size_t)size->n_most, begin = c->used;
     cut_attention(c, spec, n, p);
     p->attend_scratch = cut_floats(c, (size_t)size->n_threads, size->n_attend_scratch);
     const size_t end = c->used;
@@ -123,11 +123,11 @@ static void cut_halves(struct cutter *c, const struct model_spec *spec,
     c->used = c->used > end ? c->used : end;
 }
 
-/* What a part has for itself. */
+/* What a pass works in, besides x and the angles. */
 static void cut_memory(struct cutter *c, const struct model_spec *spec,
                        const struct pass_size *size, struct pass *p)
 {
-    const size_t n = (size_t)size->n_rows, hidden = (size_t)spec->hidden_size;
+    const size_t n = (size_t)size->n_most, hidden = (size_t)spec->hidden_size;
     const size_t n_embedded = spec->embedding_size == spec->hidden_size ? 0 : n;
     p->embedded = cut_floats(c, n_embedded, (size_t)spec->embedding_size);
     p->normed = cut_floats(c, n + (size_t)size->n_threads * PASS_FEW_ROWS, hidden);
@@ -143,7 +143,7 @@ static void cut_parts(struct cutter *c, const struct model_spec *spec, const str
     struct pass unused = {.n = 0};
     struct pass_size all = *size, least = *size;
     struct cutter once = {.base = NULL};
-    all.n_threads = least.n_threads = least.n_rows = 1;
+    all.n_threads = least.n_threads = least.n_most = 1;
     cut_memory(c, spec, &all, &unused);
     cut_memory(&once, spec, &least, &unused);
     c->overflow = c->overflow || once.overflow;
@@ -153,7 +153,7 @@ static void cut_parts(struct cutter *c, const struct model_spec *spec, const str
 void pass_cut(struct cutter *c, const struct model_spec *spec, const struct pass_size *size,
               struct pass *p)
 {
-    const size_t n = (size_t)size->n_rows;
+    const size_t n = (size_t)size->n_most;
     p->x = cut_floats(c, n, (size_t)spec->hidden_size);
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         p->rope_cos[r] = cut_floats(c, n, (size_t)spec->ropes[r].n_dims / 2);
@@ -165,7 +165,7 @@ void pass_cut(struct cutter *c, const struct model_spec *spec, const struct pass
     cut_memory(c, spec, size, p);
     const size_t end = c->used;
     c->used = begin;
-    if (pass_is_large(size, size->n_rows))
+    if (pass_is_large(size, size->n_most))
         cut_parts(c, spec, size);
     c->used = c->used > end ? c->used : end;
     p->n_memory = c->used - begin;
@@ -176,18 +176,16 @@ bool pass_is_large(const struct pass_size *size, int n)
     return size->n_threads > 1 && n / size->n_threads >= PASS_MANY_ROWS;
 }
 
-/* Rows [first, first + n) of the runs, told from the first of these rows on. */
-static int cut_runs(const struct pass *whole, int first, int n, struct attend_run *out)
+/* The runs of rows [first, first + n), told from the first of these rows on. Returns how many. */
+static int runs_within(const struct pass *whole, int first, int n, struct attend_run *out)
 {
     int n_runs = 0;
     for (int i = 0; i < whole->n_runs; i++) {
-        const struct attend_run *const run = &whole->runs[i];
-        const int begin = max_int(run->row, first), end = min_int(run->row + run->n, first + n);
-        if (begin < end)
-            out[n_runs++] = (struct attend_run){.sequence = run->sequence,
-                                                .position = run->position + begin - run->row,
-                                                .row = begin - first,
-                                                .n = end - begin};
+        const struct attend_run run = attend_run_within(&whole->runs[i], first, first + n);
+        if (run.n == 0)
+            continue;
+        out[n_runs] = run;
+        out[n_runs++].row -= first;
     }
     return n_runs;
 }
@@ -199,7 +197,7 @@ void pass_part(const struct pass *whole, int first, int n, size_t *used, struct 
     const struct pass_size size = {n, 1, whole->size.rounds, whole->size.n_attend_scratch};
     const size_t at = (size_t)first;
     struct cutter own = {.base = whole->memory, .used = *used};
-    assert(n > PASS_FEW_ROWS);
+    assert(n > 0 && !whole->moments);
     *part = *whole;
     part->whole = whole;
     part->n = n;
@@ -207,7 +205,7 @@ void pass_part(const struct pass *whole, int first, int n, size_t *used, struct 
     part->positions += at;
     part->sequences += at;
     part->runs = runs;
-    part->n_runs = cut_runs(whole, first, n, runs);
+    part->n_runs = runs_within(whole, first, n, runs);
     part->x += at * (size_t)spec->hidden_size;
     for (int r = 0; r < SPEC_MAX_ROPES; r++) {
         part->rope_cos[r] += at * (size_t)(spec->ropes[r].n_dims / 2);
@@ -231,7 +229,7 @@ const float *pass_norm(struct worker *w, const struct pass *p, const struct norm
         return p->normed;
     }
     float *const own =
-        p->normed + ((size_t)p->size.n_rows + (size_t)w->index * PASS_FEW_ROWS) * hidden;
+        p->normed + ((size_t)p->size.n_most + (size_t)w->index * PASS_FEW_ROWS) * hidden;
     for (size_t i = 0; i < n; i++)
         norm_row(w->kernels, norm, x + i * hidden, own + i * hidden);
     return own;

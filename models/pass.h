@@ -16,7 +16,7 @@
 #include "core/attend.h"
 #include "core/compute.h"
 #include "core/kv.h"
-#include "models/cut.h"
+#include "core/cut.h"
 #include "models/moments.h"
 #include "models/spec.h"
 #include "models/weights.h"
@@ -43,13 +43,15 @@ struct moe_scratch {
  * room for as many of all n tokens. */
 enum { PASS_GATE_GRAIN = 64 };
 
-/* So few rows are made by every worker for itself, which is cheaper than waiting; so many for each
- * worker make products as fast as all would. */
-enum { PASS_FEW_ROWS = 4, PASS_MANY_ROWS = 128 };
+/* So few rows are made by every worker for itself, which is cheaper than waiting. */
+enum { PASS_FEW_ROWS = 4 };
 
-/* What its memory is for. */
+/* Products of so many rows for each worker are as fast as those of all rows together. */
+enum { PASS_MANY_ROWS = 128 };
+
+/* The largest pass that memory is cut for. */
 struct pass_size {
-    int n_rows; /* at most */
+    int n_most; /* tokens */
     int n_threads;
     bool rounds;             /* products have room for rows in other forms than f32 */
     size_t n_attend_scratch; /* floats of one worker, in any layer */
@@ -74,14 +76,14 @@ struct pass {
     float *rope_cos[SPEC_MAX_ROPES];           /* each [n, n_dims / 2] */
     float *rope_sin[SPEC_MAX_ROPES];           /* the same */
 
-    /* what lies in the memory below: a part has as much of the whole's for itself as it needs */
+    /* all from here to the moments is cut out of the memory; parts cut theirs out of the whole's */
     struct pass_size size;
     char *memory;
     size_t n_memory;
     struct operand_room room; /* for what products read */
     float *embedded;          /* [n, embedding_size], only where that is not hidden_size */
     float *normed; /* [n, hidden_size]: what a half of a layer reads; behind them each worker's
-                      own [PASS_FEW_ROWS, hidden_size], after size.n_rows */
+                      own [PASS_FEW_ROWS, hidden_size], after size.n_most */
     float *branch; /* [n, hidden_size]: what it brings, where a norm comes behind it; or what a
                       parallel feed-forward reads; only where one of the two is so */
     float *query;  /* [n, num_attention_heads, head_dim]; with latents: kv_lora_rank +
@@ -90,11 +92,11 @@ struct pass {
     float *value;  /* the same; with latents: queries as projected, then what heads bring */
     float *low;    /* [n, q_lora_rank], only with latents */
     float *mixed;  /* [n, num_attention_heads, head_dim]: what attention brings */
-    float *gate;   /* [n_workers, n_gate]: of a gated feed-forward, [n, columns] at a time */
+    float *gate;   /* [size.n_threads, n_gate]: of a gated feed-forward, [n, columns] at a time */
     size_t n_gate;
     float *up;              /* [n, intermediate_size] */
     struct moe_scratch moe; /* only where there are experts */
-    float *attend_scratch;  /* [n_workers, size.n_attend_scratch] */
+    float *attend_scratch;  /* [size.n_threads, size.n_attend_scratch] */
 
     struct moments *moments; /* NULL, or what gathers what products read */
 
@@ -111,9 +113,10 @@ struct pass {
     const struct pass *wanted;
     bool remembered; /* it is that one: keys and values are in the cache */
 
-    const struct pass
-        *parts; /* [size.n_threads]: one behind the other; NULL: it is not dealt out */
-    const struct pass *whole; /* of a part; else NULL */
+    /* [size.n_threads]: the rows dealt out, one part behind the other; NULL: they are not. Of a
+     * part whole is set; where it stops and who gets logits is the whole's affair. */
+    const struct pass *parts;
+    const struct pass *whole;
 };
 
 /* Rows that products read: [n, n_k], one behind the other. */
@@ -150,8 +153,8 @@ void pass_cut(struct cutter *c, const struct model_spec *spec, const struct pass
 /* Whether n rows are many enough to be dealt out. */
 bool pass_is_large(const struct pass_size *size, int n);
 
-/* Rows [first, first + n) of the whole as a part; n is more than PASS_FEW_ROWS. It keeps runs, with
- * room for n, and takes memory behind the first *used bytes, which other parts have. */
+/* Rows [first, first + n) of the whole as a part, which keeps runs, with room for n, and takes
+ * memory behind the first *used bytes, which other parts have. Moments want all rows together. */
 void pass_part(const struct pass *whole, int first, int n, size_t *used, struct attend_run *runs,
                struct pass *part);
 

@@ -123,7 +123,7 @@ static void cut_pass(struct cutter *c, struct session *s)
     const struct model_spec *const spec = &s->model->spec;
     const struct kv kv = kv_shape(spec, &s->params, NULL, 0); /* as in all layers, but for rings */
     const struct pass_size size = {
-        .n_rows = s->params.n_batch,
+        .n_most = s->params.n_batch,
         .n_threads = s->params.n_threads,
         .rounds = rounds(s),
         .n_attend_scratch = round_up(attend_scratch(&kv), CUT_LINE / sizeof(float)),

@@ -244,40 +244,68 @@ static void test_batch(void **state)
 
 /* ---- threads ---- */
 
-/* Text 0 in each of N_SEQUENCES, all in one pass: so many rows that each worker has its own, and
- * those of most experts, too. Every `each`th row gets logits. */
-static void check_pass(const struct fixture *f, int n_threads, int each)
+/* Text 0 in each of N_SEQUENCES, n_batch rows to a pass: so many that they are dealt out. Every
+ * `each`th row gets logits. */
+struct passes {
+    int n_threads, each, n_batch;
+    enum session_kv kv;
+};
+
+static void check_passes(const struct fixture *f, const struct passes *o)
 {
     struct err e;
     const struct text *const t = &f->texts[0];
     struct session_row rows[N_SEQUENCES * MOST];
-    struct compute *const c = compute_open(n_threads, NULL, &e);
-    const int n = N_SEQUENCES * t->n;
-    const struct session_params params = {
-        .n_context = f->n_context, .n_batch = n, .n_rows = n, .n_sequences = N_SEQUENCES};
+    struct compute *const c = compute_open(o->n_threads, NULL, &e);
+    const int n = N_SEQUENCES * t->n, n_batch = min_int(n, o->n_batch);
+    const struct session_params params = {.n_context = f->n_context,
+                                          .n_batch = n_batch,
+                                          .n_rows = n_batch,
+                                          .n_sequences = N_SEQUENCES,
+                                          .kv = o->kv};
     struct session *const s = open_session(f, c, &params);
+    const float *logits = NULL;
+    for (int q = 0; q < N_SEQUENCES; q++)
+        session_sequence_expect(s, q, t->n);
     for (int i = 0; i < n; i++)
         rows[i] = (struct session_row){
-            .id = t->id[i % t->n], .sequence = i / t->n, .wants_logits = i % each == 0};
-    const float *logits = session_run(s, rows, n, &e);
-    if (!logits)
-        fail_msg("%s", e.text);
-    for (int i = 0; i < n; i += each, logits += f->n_vocab)
+            .id = t->id[i % t->n], .sequence = i / t->n, .wants_logits = i % o->each == 0};
+    for (int i = 0; i < n; i++) {
+        if (i % n_batch == 0)
+            logits = session_run(s, rows + i, min_int(n_batch, n - i), &e);
+        if (!logits)
+            fail_msg("%s", e.text);
+        if (!rows[i].wants_logits)
+            continue;
         if (memcmp(logits, t->logits + (size_t)(i % t->n) * f->n_vocab,
                    f->n_vocab * sizeof *logits) != 0)
-            fail_msg("%d ids, each %dth: other logits with %d threads", t->n, each, n_threads);
+            fail_msg("row %d of %d, %d to a pass, each %dth: other logits with %d threads", i, n,
+                     n_batch, o->each, o->n_threads);
+        logits += f->n_vocab;
+    }
     session_free(s);
     compute_close(c);
 }
 
 static void test_threads(void **state)
 {
+    enum { ALL = N_SEQUENCES * MOST };
+    static const struct passes passes[] = {
+        {2, 1, ALL, SESSION_KV_AUTO},
+        {3, 1, ALL, SESSION_KV_AUTO},
+        {4, 1, ALL, SESSION_KV_AUTO},
+        {2, 7, ALL, SESSION_KV_AUTO},
+        {3, 400, ALL, SESSION_KV_AUTO},
+        {2, 5, 270, SESSION_KV_AUTO}, /* windows have rings, and texts take several passes */
+        {2, 3, 300, SESSION_KV_F32},
+        {3, 9, 400, SESSION_KV_Q8},
+    };
     struct fixture f = open_fixture(*state);
-    score_alone(&f, &f.texts[0], SESSION_KV_AUTO, PRECISION_AUTO);
-    for (int n_threads = 2; n_threads <= 4; n_threads++)
-        check_pass(&f, n_threads, 1);
-    check_pass(&f, 2, 7);
-    check_pass(&f, 3, 400);
+    for (size_t i = 0; i < ARRAY_LEN(passes); i++) {
+        if (i == 0 || passes[i].kv != passes[i - 1].kv)
+            score_alone(&f, &f.texts[0], passes[i].kv, PRECISION_AUTO);
+        check_passes(&f, &passes[i]);
+    }
     close_fixture(&f);
 }
 

@@ -80,7 +80,7 @@ static void test_sync(void **state)
 static void add_rounds_alone(struct worker *w, void *context)
 {
     struct rounds *const r = context;
-    struct worker alone = worker_alone(w);
+    struct worker alone = worker_apart(w);
     for (int round = 0; round < N_ROUNDS; round++) {
         for (int i = 0; i < w->index; i++)
             worker_sync(&alone);

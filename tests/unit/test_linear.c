@@ -13,7 +13,6 @@
 #include "tests/check.h"
 #include "tests/random.h"
 
-/* Of rows that are many, two workers have 128 each and share them; three share outputs. */
 enum { FEW_X = 6, SOME_X = 66, MANY_X = 261 };
 
 /* ---- random numbers ---- */

@@ -2,8 +2,8 @@
  * One block of memory cut into parts, each on a cache line of its own. The same calls without a
  * block say how large it must be.
  */
-#ifndef MODELS_CUT_H
-#define MODELS_CUT_H
+#ifndef CORE_CUT_H
+#define CORE_CUT_H
 
 #include "core/base.h"
 

@@ -1,4 +1,4 @@
-#include "models/cut.h"
+#include "core/cut.h"
 
 void *cut_bytes(struct cutter *c, size_t n, size_t size)
 {

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "models/session.h"
@@ -287,6 +288,28 @@ static void check_passes(const struct fixture *f, const struct passes *o)
     compute_close(c);
 }
 
+/* A pass that is dealt out stops behind a layer, for all workers the same one. */
+static void test_stop(void **state)
+{
+    struct err e = {.code = ERR_NONE};
+    struct fixture f = open_fixture(*state);
+    const volatile sig_atomic_t stop = 1;
+    const struct text *const t = &f.texts[0];
+    struct session_row rows[N_SEQUENCES * MOST];
+    struct compute *const c = compute_open(2, NULL, &e);
+    const int n = N_SEQUENCES * t->n;
+    const struct session_params params = {
+        .n_context = f.n_context, .n_batch = n, .n_sequences = N_SEQUENCES, .stop = &stop};
+    struct session *const s = open_session(&f, c, &params);
+    for (int i = 0; i < n; i++)
+        rows[i] = (struct session_row){.id = t->id[i % t->n], .sequence = i / t->n};
+    assert_null(session_run(s, rows, n, &e));
+    assert_int_equal(e.code, ERR_INTERRUPTED);
+    session_free(s);
+    compute_close(c);
+    close_fixture(&f);
+}
+
 static void test_threads(void **state)
 {
     enum { ALL = N_SEQUENCES * MOST };
@@ -442,6 +465,8 @@ int main(void)
     add_dirs("tests/golden", false);
     add_dirs("tests/golden/quantised", true);
     add_test("pool", "tests/golden/llama-bias", test_pool);
+    add_test("stop", "tests/golden/llama-bias", test_stop);
+    add_test("stop", "tests/golden/mixtral", test_stop);
     const int n_failed = _cmocka_run_group_tests("sequences", tests, n_tests, NULL, NULL);
     for (size_t i = 0; i < n_tests; i++) {
         free(tests[i].initial_state);

@@ -251,10 +251,10 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
 
 struct worker worker_apart(const struct worker *w)
 {
-    struct worker alone = *w;
-    alone.index = 0;
-    alone.n_workers = 1;
-    return alone;
+    struct worker apart = *w;
+    apart.index = 0;
+    apart.n_workers = 1;
+    return apart;
 }
 
 struct worker worker_together(const struct worker *w)

@@ -37,7 +37,7 @@ static size_t piece_bytes(const struct kv *kv)
     return keys_bytes(kv) + values_bytes(kv) + scales;
 }
 
-static size_t page_bytes(const struct kv *kv)
+size_t kv_page_bytes(const struct kv *kv)
 {
     return (size_t)kv->n_kv_heads * piece_bytes(kv);
 }
@@ -49,7 +49,7 @@ bool kv_bytes(const struct kv *kv, size_t *out)
     size_t n = (size_t)pages->n_pages;
     if (kv->n_ring && !checked_mul((size_t)pages->n_sequences, (size_t)kv->n_ring, &n))
         return false;
-    return checked_mul(n, page_bytes(kv), out);
+    return checked_mul(n, kv_page_bytes(kv), out);
 }
 
 static int *table_of(const struct kv_pages *pages, int sequence)
@@ -66,7 +66,7 @@ static unsigned char *page_of(const struct kv *kv, int sequence, int block)
                          ? (size_t)sequence * (size_t)kv->n_ring + (size_t)(block % kv->n_ring)
                          : (size_t)table_of(pages, sequence)[block];
     assert(kv->n_ring || n < (size_t)pages->n_pages);
-    return kv->memory + n * page_bytes(kv);
+    return kv->memory + n * kv_page_bytes(kv);
 }
 
 struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block)
@@ -100,9 +100,8 @@ static void put_value(const struct kernels *kernels, const struct kv *kv, const 
         b->v_scales[at] = scale;
 }
 
-/* Puts keys from place `at` of the block on, as many as go at once, but n at most; returns how
- * many.
- */
+/* Puts keys from place `at` of the block on, as many as go at once, but n at most.
+ * Returns how many. */
 static int put_keys(const struct kernels *kernels, const struct kv *kv, const struct kv_block *b,
                     size_t at, int n, const float *k, size_t stride)
 {
@@ -165,7 +164,7 @@ int kv_pages_wanted(const struct kv_pages *pages, int sequence, int begin, int e
 static void copy_page(const struct kv *layers, int n_layers, int from, int to)
 {
     for (int i = 0; i < n_layers; i++) {
-        const size_t bytes = page_bytes(&layers[i]);
+        const size_t bytes = kv_page_bytes(&layers[i]);
         if (layers[i].n_ring == 0)
             memcpy(layers[i].memory + (size_t)to * bytes, layers[i].memory + (size_t)from * bytes,
                    bytes);
@@ -203,7 +202,7 @@ void kv_pages_drop(struct kv_pages *pages, int sequence, int n)
 
 static void copy_ring(const struct kv *kv, int from, int to)
 {
-    const size_t bytes = (size_t)kv->n_ring * page_bytes(kv);
+    const size_t bytes = (size_t)kv->n_ring * kv_page_bytes(kv);
     memcpy(kv->memory + (size_t)to * bytes, kv->memory + (size_t)from * bytes, bytes);
 }
 

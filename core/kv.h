@@ -60,7 +60,10 @@ struct kv_block {
 /* v_dim, and what fills its last vector. */
 size_t kv_value_stride(const struct kv *kv);
 
-/* False where that overflows. */
+/* Of a page: KV_PAGE positions of all heads. */
+size_t kv_page_bytes(const struct kv *kv);
+
+/* Of all pages; false where that overflows. */
 bool kv_bytes(const struct kv *kv, size_t *out);
 
 struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block);

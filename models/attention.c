@@ -79,7 +79,7 @@ static void prepare_query(const struct worker *w, const struct pass *p, int laye
     grow_query(w, p, p->positions[i], query);
 }
 
-/* Those of all rows, for this worker's heads, or for its share of all. */
+/* Prepares queries of all rows, for this worker's heads, or for its share of all. */
 static void prepare_queries(const struct worker *w, const struct pass *p, int layer, bool own_heads)
 {
     const size_t n = (size_t)p->n, n_each = (size_t)p->spec->num_attention_heads;

@@ -12,9 +12,9 @@
 /* The whole trip; `pass` is a struct pass *. A task for compute_run. */
 void forward_run(struct worker *w, void *pass);
 
-/* One layer: p->x becomes what the next one reads. Whoever shared it may read that behind it, and
- * so with its halves. On every way through it there is a worker_meet, in attention behind what is
- * remembered: workers apart need it, and so does forward_run, to stop all at the same layer. */
+/* One layer: p->x becomes what the next one reads. Whoever shares p may read that behind it,
+ * and so with its halves. All workers wait for each other within it, those apart by the worker_meet
+ * behind what is remembered, without which they would not stop at the same layer. */
 void block_run(struct worker *w, const struct pass *p, int layer);
 
 /* What other tokens will see of these in a layer, and no more: keys and values in the cache. p->x

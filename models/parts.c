@@ -47,11 +47,9 @@ static double product_price(const struct kernels *kernels, const struct layer_we
 struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
                                   const struct weights *weights, const struct kv *kv, bool rounds)
 {
-    static const double element_bytes[] = {[KV_F32] = 4, [KV_F16] = 2, [KV_Q8] = 1};
-    const double width = kv->k_dim + kv->v_dim;
     struct parts_price price = {
-        .look = 2 * width * spec->num_attention_heads / ATTENTION_PER_BYTE,
-        .read = width * kv->n_kv_heads * element_bytes[kv->type],
+        .look = 2.0 * (kv->k_dim + kv->v_dim) * spec->num_attention_heads / ATTENTION_PER_BYTE,
+        .read = (double)kv_page_bytes(kv) / KV_PAGE,
     };
     for (int layer = 0; layer < spec->num_hidden_layers; layer++)
         price.row +=

@@ -105,7 +105,7 @@ static void cut_kv(struct cutter *c, const struct model_spec *spec,
         size_t n = 0;
         c->overflow = !kv_bytes(&kv, &n) || c->overflow;
         if (!kv.n_ring)
-            bytes->kv_page += n / (size_t)pages->n_pages;
+            bytes->kv_page += kv_page_bytes(&kv);
         kv.memory = cut_bytes(c, n, 1);
         if (layers)
             layers[i] = kv;

@@ -6,29 +6,27 @@
  */
 #include "models/parts.h"
 
+#include "core/kernels/kernels.h"
+
 #include <assert.h>
 
-/* What one worker multiplies and adds while another reads a byte of the cache, by the form of its
- * rows, and in attention: measured on Zen 5 with two workers. */
-static double operations_per_byte(enum operand_form form)
+enum { BYTES_PER_CYCLE = 10 }; /* that one worker reads from memory while another multiplies */
+
+/* In the time that reading a byte takes. */
+static double products_price(const struct kernels *kernels, double n, int peak)
 {
-    switch (form) {
-    case OPERAND_BF16:
-        return 16;
-    case OPERAND_I8:
-    case OPERAND_I8_SPLIT:
-        return 20;
-    default:
-        return 6;
-    }
+    return n * BYTES_PER_CYCLE / kernels->per_cycle[peak];
 }
 
-enum { ATTENTION_PER_BYTE = 10 };
+/* With what rows of this form are multiplied. */
+static int peak_of(enum operand_form form)
+{
+    return form == OPERAND_F32 ? PEAK_F32 : form == OPERAND_BF16 ? PEAK_BF16 : PEAK_INT8;
+}
 
 /* The products of a row with the matrices that it meets in its part: experts are everybody's, and
  * latents are never rounded. */
-static double product_price(const struct kernels *kernels, const struct layer_weights *l,
-                            bool rounds)
+static double row_price(const struct kernels *kernels, const struct layer_weights *l, bool rounds)
 {
     const struct linear *const all[] = {&l->query,   &l->key,     &l->value, &l->attention_out,
                                         &l->query_a, &l->query_b, &l->kv_a,  &l->kv_b,
@@ -39,7 +37,7 @@ static double product_price(const struct kernels *kernels, const struct layer_we
             continue;
         const bool is_rounded = rounds && all[i] != &l->kv_b;
         const enum operand_form form = is_rounded ? linear_form(kernels, all[i]) : OPERAND_F32;
-        price += 2.0 * all[i]->n_out * all[i]->n_in / operations_per_byte(form);
+        price += products_price(kernels, (double)all[i]->n_out * all[i]->n_in, peak_of(form));
     }
     return price;
 }
@@ -47,13 +45,14 @@ static double product_price(const struct kernels *kernels, const struct layer_we
 struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
                                   const struct weights *weights, const struct kv *kv, bool rounds)
 {
+    const bool attend_rounds = rounds && kernels->attend_bf16[kv->type];
+    const double n_look = (double)(kv->k_dim + kv->v_dim) * spec->num_attention_heads;
     struct parts_price price = {
-        .look = 2.0 * (kv->k_dim + kv->v_dim) * spec->num_attention_heads / ATTENTION_PER_BYTE,
+        .look = products_price(kernels, n_look, attend_rounds ? PEAK_BF16 : PEAK_F32),
         .read = (double)kv_page_bytes(kv) / KV_PAGE,
     };
     for (int layer = 0; layer < spec->num_hidden_layers; layer++)
-        price.row +=
-            product_price(kernels, &weights->layers[layer], rounds) / spec->num_hidden_layers;
+        price.row += row_price(kernels, &weights->layers[layer], rounds) / spec->num_hidden_layers;
     return price;
 }
 

@@ -734,5 +734,6 @@ void kernels_avx512bf16_fill(struct kernels *k)
     k->linear_rows_bf16 = linear_rows_bf16;
     k->linear_cols_bf16 = linear_cols_bf16;
     k->peak[PEAK_BF16] = peak_bf16;
+    k->per_cycle[PEAK_BF16] = 2 * BF_LANES;
     kernels_avx512bf16_attend_fill(k);
 }

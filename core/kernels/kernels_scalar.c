@@ -688,6 +688,7 @@ void kernels_scalar_fill(struct kernels *k)
         .quant_scales = quant_scales,
         .quant_codes = quant_codes,
         .peak = {[PEAK_F32] = peak_f32},
+        .per_cycle = {[PEAK_F32] = 2, [PEAK_BF16] = 2, [PEAK_INT8] = 2},
         .read_all = read_all,
     };
 }

@@ -10,9 +10,11 @@
 
 #include <assert.h>
 
-enum { BYTES_PER_CYCLE = 10 }; /* that one worker reads from memory while another multiplies */
+/* That one worker reads from memory while another multiplies: measured on Zen 5 with two of them.
+ */
+enum { BYTES_PER_CYCLE = 10 };
 
-/* In the time that reading a byte takes. */
+/* What n products cost, in the time that reading a byte takes. */
 static double products_price(const struct kernels *kernels, double n, int peak)
 {
     return n * BYTES_PER_CYCLE / kernels->per_cycle[peak];
@@ -45,7 +47,9 @@ static double row_price(const struct kernels *kernels, const struct layer_weight
 struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
                                   const struct weights *weights, const struct kv *kv, bool rounds)
 {
-    const bool attend_rounds = rounds && kernels->attend_bf16[kv->type];
+    const bool attend_rounds =
+        rounds && kernels->attend_bf16[kv->type] &&
+        linear_form(kernels, &weights->layers[0].attention_out) != OPERAND_F32;
     const double n_look = (double)(kv->k_dim + kv->v_dim) * spec->num_attention_heads;
     struct parts_price price = {
         .look = products_price(kernels, n_look, attend_rounds ? PEAK_BF16 : PEAK_F32),

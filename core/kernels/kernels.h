@@ -294,13 +294,13 @@ struct kernels {
      * done. NULL where the level has no such instruction; PEAK_F32 is always there. */
     double (*peak[N_PEAKS])(size_t n_steps);
 
-    /* For sharing work out, no more than about right: products that the level makes in a cycle with
-     * each of these, or with what it has instead. */
-    int per_cycle[N_PEAKS];
-
     /* The same for memory: looks at each of n bytes, as fast as this level can, and does nothing
      * with them. */
     void (*read_all)(const void *p, size_t n);
+
+    /* For sharing work out, no more than about right: products that the level makes in a cycle with
+     * the instruction of each peak, or with what it has instead. */
+    int per_cycle[N_PEAKS];
 };
 
 /* The levels of this architecture from lowest to highest, ended by NULL, whether or not this

@@ -75,9 +75,9 @@ static void bench_linear(const struct bench *b, void (*f)(const struct linear_ar
 {
     static const struct {
         size_t n_x, n_k, n_w; /* n_w 0: as many as there is memory for */
-    } shapes[] = {{1, 2048, 0},     {1, 768, 0},      {1, 288, 768},     {2, 2048, 0},
-                  {4, 2048, 0},     {8, 2048, 16384}, {24, 2048, 16384}, {256, 256, 1024},
-                  {256, 768, 1024}, {256, 2048, 1024}};
+    } shapes[] = {{1, 2048, 0},     {1, 768, 0},      {1, 288, 768},    {2, 2048, 0},
+                  {4, 288, 768},    {4, 2048, 0},     {8, 2048, 16384}, {24, 2048, 16384},
+                  {256, 256, 1024}, {256, 768, 1024}, {256, 2048, 1024}};
     const size_t size = type == WEIGHT_F32 ? 4 : 2;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         const size_t n_x = shapes[i].n_x, n_k = shapes[i].n_k;

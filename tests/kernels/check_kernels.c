@@ -310,6 +310,14 @@ static struct linear_args linear_random_shape(bool cols)
             .n_x = 504 + random_below(24), .n_w = random_below(20), .n_k = 1 + random_below(36)};
     if (a.n_x >= 500 && random_below(2)) /* and more of k */
         a.n_k = 860 + random_below(46);
+    if (random_below(24) == 0) /* so many weights that few rows of x ask for them */
+        a = (struct linear_args){.n_x = 1 + random_below(14),
+                                 .n_w = 260 + random_below(200),
+                                 .n_k = 1010 + random_below(90)};
+    if (random_below(24) == 0) /* more columns than a strip has */
+        a = (struct linear_args){.n_x = 1 + random_below(3),
+                                 .n_w = 4090 + random_below(4200),
+                                 .n_k = 1 + random_below(60)};
     a.x_stride = a.n_k + random_below(4);
     a.y_stride = a.n_w + random_below(4);
     a.w_stride = (cols ? a.n_w : a.n_k) + random_below(4);
@@ -1410,7 +1418,8 @@ static bool weaves(const char *level)
 static void test_table(void **state)
 {
     (void)state;
-    assert_int_equal(sizeof(struct kernels), sizeof(char *) + N_SLOTS * sizeof(void (*)(void)));
+    assert_int_equal(offsetof(struct kernels, per_cycle),
+                     sizeof(char *) + N_SLOTS * sizeof(void (*)(void)));
     for (const char *const *level = kernels_levels; *level; level++) {
         const struct kernels *k = kernels_for(*level);
         for (size_t i = 0; k && i < N_SLOTS; i++) {
@@ -1422,6 +1431,8 @@ static void test_table(void **state)
         if (!k)
             continue;
         assert_string_equal(k->level, *level);
+        for (int peak = 0; peak < N_PEAKS; peak++)
+            assert_true(k->per_cycle[peak] > 0);
         for (int type = 0; type < N_DOT_TYPES; type++)
             assert_int_equal(k->linear_woven[type] != NULL, weaves(*level));
     }

@@ -10,8 +10,7 @@
 
 #include <assert.h>
 
-/* That one worker reads from memory while another multiplies: measured on Zen 5 with two of them.
- */
+/* That one worker reads from memory while another multiplies: measured on Zen 5. */
 enum { BYTES_PER_CYCLE = 10 };
 
 /* What n products cost, in the time that reading a byte takes. */

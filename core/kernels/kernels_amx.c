@@ -294,8 +294,9 @@ void kernels_amx_fill(struct kernels *k)
     k->linear_cols_bf16 = linear_cols_bf16;
     k->peak[PEAK_BF16] = peak_bf16;
     k->peak[PEAK_INT8] = peak_int8;
-    k->per_cycle[PEAK_BF16] = 512;
-    k->per_cycle[PEAK_INT8] = 1024;
+    /* tiles take a cycle for each row */
+    k->per_cycle[PEAK_BF16] = T_ROWS * T_BYTES / 2;
+    k->per_cycle[PEAK_INT8] = T_ROWS * T_BYTES;
     kernels_amx_i8_fill(k);
     /* dots of pairs in vectors are half as fast as f32 FMA on processors with tiles */
     for (int type = 0; type < N_CACHE_TYPES; type++)

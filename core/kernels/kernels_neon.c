@@ -78,5 +78,5 @@ void kernels_neon_fill(struct kernels *k)
     fill(k);
     fill_quant(k);
     fill_dots(k);
-    k->per_cycle[PEAK_INT8] = DOT_VECTOR; /* in two steps */
+    k->per_cycle[PEAK_INT8] = DOT_VECTOR; /* a dot takes several instructions here, too */
 }

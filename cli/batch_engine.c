@@ -40,6 +40,7 @@ struct slot {
     uint64_t age;     /* when it was let in, or last of use */
     size_t n_planned; /* rows of the step that is being made */
     bool held;        /* in that step: waits until another has read a beginning in common */
+    bool ended;       /* in that step: its line needs no more */
 };
 
 /* A row of logits and what it is for. */
@@ -57,6 +58,7 @@ struct batch_engine {
     struct session *session;
     int n_pages, n_promised, n_parallel, n_slots, n_rows_most, n_at_work, n_vocab;
     struct slot *slots;       /* [n_slots] */
+    struct slot **by_ids;     /* [n_at_work] the slots with lines in the order of their ids */
     struct session_row *rows; /* [most_rows()] of a step */
     struct wanted *wanted;    /* the same */
     int n_rows, n_wanted;
@@ -169,9 +171,10 @@ struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct er
     e->finished_end = &e->finished;
     const size_t n_rows = (size_t)most_rows(e);
     e->slots = calloc((size_t)e->n_slots, sizeof *e->slots);
+    e->by_ids = calloc((size_t)e->n_parallel, sizeof(struct slot *));
     e->rows = calloc(n_rows, sizeof *e->rows);
     e->wanted = calloc(n_rows, sizeof *e->wanted);
-    if (e->slots == NULL || e->rows == NULL || e->wanted == NULL)
+    if (e->slots == NULL || e->by_ids == NULL || e->rows == NULL || e->wanted == NULL)
         err_no_memory(err);
     else if (open_session(e, err))
         return e;
@@ -192,6 +195,7 @@ void batch_engine_free(struct batch_engine *e)
         batch_work_free(w);
     session_free(e->session);
     free(e->slots);
+    free(e->by_ids);
     free(e->rows);
     free(e->wanted);
     free(e);
@@ -224,11 +228,38 @@ static struct slot *oldest_idle(const struct batch_engine *e, bool kept)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
+static size_t n_common(const struct slot *a, const struct slot *b)
+{
+    size_t n = 0;
+    const size_t most = a->n_ids < b->n_ids ? a->n_ids : b->n_ids;
+    while (n < most && a->ids[n] == b->ids[n])
+        n++;
+    return n;
+}
+
+/* Below 0 where a comes before b, above it where behind. */
+static int compare_ids(const struct slot *a, const struct slot *b)
+{
+    const size_t n = n_common(a, b);
+    if (n == a->n_ids || n == b->n_ids)
+        return (n < b->n_ids ? -1 : 0) + (n < a->n_ids ? 1 : 0);
+    return a->ids[n] < b->ids[n] ? -1 : 1;
+}
+
 static void finish(struct batch_engine *e, struct batch_work *work)
 {
     work->next = NULL;
     *e->finished_end = work;
     e->finished_end = &work->next;
+}
+
+/* What begins alike in lines that stand side by side in a pass is read once for all of them. */
+static void line_up(struct batch_engine *e, struct slot *s)
+{
+    int i = e->n_at_work++;
+    for (; i > 0 && compare_ids(e->by_ids[i - 1], s) > 0; i--)
+        e->by_ids[i] = e->by_ids[i - 1];
+    e->by_ids[i] = s;
 }
 
 /* Gives the line a slot, where the pages that it may need are not promised to others. False where
@@ -251,7 +282,7 @@ static bool let_in(struct batch_engine *e, struct batch_work *work, struct err *
     s->age = ++e->clock;
     session_sequence_expect(e->session, sequence_of(e, s), (int)work->ids.n);
     e->n_promised += (int)n_pages;
-    e->n_at_work++;
+    line_up(e, s);
     e->counts.n_prompt += work->ids.n;
     return true;
 }
@@ -283,15 +314,6 @@ bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct er
 }
 
 /* ---- beginnings in common -------------------------------------------------------------------- */
-
-static size_t n_common(const struct slot *a, const struct slot *b)
-{
-    size_t n = 0;
-    const size_t most = a->n_ids < b->n_ids ? a->n_ids : b->n_ids;
-    while (n < most && a->ids[n] == b->ids[n])
-        n++;
-    return n;
-}
 
 /* The slot that has, or (of those let in earlier) will have, most of the beginning of s; *n gets
  * how much. Whose logits are needed is not shared: the last token of the prompt, and all behind. */
@@ -403,7 +425,11 @@ static void plan(struct batch_engine *e)
     for (int i = 0; i < e->n_slots; i++) {
         struct slot *s = &e->slots[i];
         s->n_planned = 0;
+        s->ended = false;
         s->held = is_reading(s) && s->n_read == 0 && !begin(e, s);
+    }
+    for (int i = 0; i < e->n_at_work; i++) {
+        struct slot *s = e->by_ids[i];
         if (is_answering(s)) {
             const struct reply *r = &s->work->reply;
             add_row(e, s, r->ids.id[r->ids.n - 1], true, s->n_ids + r->ids.n);
@@ -459,14 +485,23 @@ static void take_logits(struct worker *w, void *context)
     }
 }
 
+static void step_out(struct batch_engine *e, const struct slot *s)
+{
+    int i = 0;
+    while (e->by_ids[i] != s)
+        i++;
+    for (e->n_at_work--; i < e->n_at_work; i++)
+        e->by_ids[i] = e->by_ids[i + 1];
+}
+
 /* The line leaves; its slot keeps the prompt for others. */
 static void leave(struct batch_engine *e, struct slot *s)
 {
+    step_out(e, s);
     finish(e, s->work);
     s->work = NULL;
     s->age = ++e->clock;
     e->n_promised -= (int)s->n_pages;
-    e->n_at_work--;
     (void)session_sequence_rewind(e->session, sequence_of(e, s), (int)s->n_ids);
 }
 
@@ -482,8 +517,6 @@ static bool ends_line(const struct batch_engine *e, const struct wanted *t)
 
 static bool harvest(struct batch_engine *e, struct err *err)
 {
-    for (int i = 0; i < e->n_slots; i++)
-        e->slots[i].n_read += e->slots[i].n_planned;
     for (int i = 0; i < e->n_wanted; i++) {
         const struct wanted *t = &e->wanted[i];
         struct batch_work *work = t->slot->work;
@@ -491,14 +524,18 @@ static bool harvest(struct batch_engine *e, struct err *err)
             *err = t->err;
             return false;
         }
-        if (work == NULL) /* left with an error at an earlier row of this pass */
+        if (t->slot->ended) /* with an error at an earlier row of this pass */
             continue;
         if (!t->finite)
             sample_not_finite(&work->line.error);
         work->logprob += t->logprob;
         e->counts.n_answer++;
-        if (ends_line(e, t))
-            leave(e, t->slot);
+        t->slot->ended = ends_line(e, t);
+    }
+    for (int i = 0; i < e->n_slots; i++) {
+        e->slots[i].n_read += e->slots[i].n_planned;
+        if (e->slots[i].ended)
+            leave(e, &e->slots[i]);
     }
     return true;
 }

@@ -301,21 +301,23 @@ static bool is_mine(const struct worker *w, const struct attend *a, int turn, in
 }
 
 /* How many of n runs, from the first on and one at least, make up one unit of at most most_rows
- * rows: as long as they have as many blocks in common with the first as the second has, or more.
- * *n_shared gets how many. Only blocks before all queries count, and no windows. */
+ * rows: so many that most blocks need not be read again. *n_shared gets how many they all have in
+ * common. Only blocks before all queries count, and no windows. */
 static int runs_together(const struct call *c, const struct attend_run *runs, int n, int most_rows,
                          int *n_shared)
 {
-    int together = 1;
+    int together = 1, shared = runs->position / KV_PAGE;
     *n_shared = 0;
-    for (; together < n && !c->a->window; together++) {
-        const struct attend_run *const other = &runs[together];
-        const int before = min_int(runs->position, other->position) / KV_PAGE;
-        const int shared = kv_shared(c->kv, runs->sequence, other->sequence, before);
-        if (shared == 0 || shared < *n_shared || count_rows(c, runs, together + 1) > most_rows)
+    for (int others = 1; others < n && !c->a->window; others++) {
+        const struct attend_run *const last = &runs[others];
+        const int before = min_int(shared, last->position / KV_PAGE);
+        shared = kv_shared(c->kv, runs->sequence, last->sequence, before);
+        if (shared == 0 || count_rows(c, runs, others + 1) > most_rows)
             break;
-        if (together == 1)
+        if (others * shared > (together - 1) * *n_shared) {
+            together = others + 1;
             *n_shared = shared;
+        }
     }
     return together;
 }

@@ -3,11 +3,11 @@
 # long prompts among short ones. None of it may be seen in an answer.
 . tests/cli/lib.sh
 
-# A hundred lines: short and long prompts, some with beginnings in common, short and long answers.
+# A hundred lines: short and long prompts, some with one of two beginnings in common by turns, short and long answers.
 awk 'BEGIN {
     for (w = 0; w < 26; w++) shared = shared sprintf("The %d. king had %d dogs. ", w, w * 7 % 11)
     for (i = 1; i <= 100; i++) {
-        text = i % 3 == 0 ? shared sprintf("Then %d", i) : i % 7 == 0 ? substr(shared, 1, 40 * i % 600) : sprintf("Once there was a %d", i)
+        text = i % 3 == 0 ? (i % 2 ? "So. " : "") shared sprintf("Then %d", i) : i % 7 == 0 ? substr(shared, 1, 40 * i % 600) : sprintf("Once there was a %d", i)
         printf "{\"custom_id\":\"n%d\",\"prompt\":\"%s\",\"max_tokens\":%d,\"temperature\":%s%s}\n", i, text, 1 + i * 7 % 40, i % 2 ? "0" : "1", i % 5 ? "" : ",\"logprobs\":1"
     }
 }' >"$tmp/lines"

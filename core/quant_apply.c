@@ -299,6 +299,8 @@ size_t quant_i8_group(const struct quant *q)
     const bool in_columns = q->layout->in_columns;
     const bool packed = q->type == QUANT_PACKED4 || in_columns;
     const size_t block = KERNELS_I8_BLOCK;
+    if (q->type == QUANT_MXFP4)
+        return q->block_in;
     if (q->type != QUANT_INT8 && !packed)
         return 0;
     if (in_columns && !quant_columns_fit(q))
@@ -315,6 +317,11 @@ bool quant_is_split(const struct quant *q)
     return q->layout->bits == 4;
 }
 
+static int dot_type(const struct quant *q)
+{
+    return q->type == QUANT_MXFP4 ? DOT_F4 : quant_is_split(q) ? DOT_U4 : DOT_I8;
+}
+
 /* The arguments for weights from a row on. */
 static void set_weights(struct linear_i8_args *a, const struct quant *q, size_t row)
 {
@@ -323,7 +330,7 @@ static void set_weights(struct linear_i8_args *a, const struct quant *q, size_t 
     a->w_group = q->block_in;
     a->scales = q->scales + row * q->n_groups * dtype_size(q->scale_dtype);
     a->scale_stride = q->n_groups;
-    a->scale_type = (int)q->scale_dtype;
+    a->scale_type = q->type == QUANT_MXFP4 ? (int)SCALE_E8M0_HALF : (int)q->scale_dtype;
     a->zero = q->layout->offset;
     a->zeros = q->zeros;
     a->zero_row = row;
@@ -348,7 +355,7 @@ static void apply_woven_part(const struct kernels *kernels, const struct quant *
         args.n_x = min_size(a->n_x - i, ROWS_X);
         for (size_t j = 0; a->add && j < args.n_x; j++)
             memcpy(y[j] + first, to + j * a->y_stride, n_bytes);
-        kernels->linear_woven[quant_is_split(q) ? DOT_U4 : DOT_I8](&args);
+        kernels->linear_woven[dot_type(q)](&args);
         for (size_t j = 0; j < args.n_x; j++)
             memcpy(to + j * a->y_stride, y[j] + first, n_bytes);
     }
@@ -361,7 +368,7 @@ void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t
         quant_columns_apply_i8(kernels, q, row, a);
         return;
     }
-    const int type = quant_is_split(q) ? DOT_U4 : DOT_I8;
+    const int type = dot_type(q);
     struct linear_i8_args args = *a;
     assert(q->n_woven == 0 || kernels->linear_woven[type]);
     for (size_t r = row, end = row + a->n_w; r < end; r += args.n_w) {

@@ -38,9 +38,12 @@ enum { CODE_F8_E4M3, CODE_I8, CODE_U8, CODE_U4, CODE_F4_E2M1, N_CODE_TYPES };
 /* What a level's dots multiply: f32 by FMA, pairs of bf16 into f32, fours of int8 into int32. */
 enum { PEAK_F32, PEAK_BF16, PEAK_INT8, N_PEAKS };
 
-/* Codes of weights that linear_i8 multiplies as integers. U4 lie two to a byte, the lower half
- * first. */
-enum { DOT_I8, DOT_U4, N_DOT_TYPES };
+/* Codes of weights that linear_i8 multiplies as integers. U4 and F4 lie two to a byte, the lower
+ * half first. F4 are of E2M1 and count twice their value, a whole number from -12 to 12; so their
+ * scales, all of this type, count half: 2^(byte - 128) where OCP Microscaling's E8M0 says 2^(byte -
+ * 127), and 255 is NaN. They have no zero points. */
+enum { DOT_I8, DOT_U4, N_WOVEN_TYPES, DOT_F4 = N_WOVEN_TYPES, N_DOT_TYPES };
+enum { SCALE_E8M0_HALF = N_WEIGHT_TYPES };
 
 /*
  * y[i, r] = (add ? y[i, r] : 0) + scale * (sum over k of x[i, k] * w(r, k) + (bias ? bias[r] : 0))
@@ -154,7 +157,7 @@ struct linear_i8_args {
     size_t w_stride;        /* bytes */
     size_t n_w;
     size_t w_group;
-    const void *scales; /* [n_w, n_k / w_group] of a WEIGHT_ type */
+    const void *scales; /* [n_w, n_k / w_group] of a WEIGHT_ type, or SCALE_E8M0_HALF */
     size_t scale_stride;
     int scale_type;
     int32_t zero;               /* of all codes, where zeros is NULL */
@@ -193,7 +196,7 @@ struct kernels {
      * or BF16. n_w is a number of whole strips, n_k a multiple of 4, or of 8 for U4; w_stride and
      * scale_stride are what a row takes, zero_row is a multiple of 8. The slot is NULL where a
      * level has no use for it. */
-    void (*linear_woven[N_DOT_TYPES])(const struct linear_i8_args *a);
+    void (*linear_woven[N_WOVEN_TYPES])(const struct linear_i8_args *a);
 
     /* EXACT. n f32 -> bf16, to the nearest, ties to even, NaNs stay NaNs; zero up to a multiple of
      * 32 values. */

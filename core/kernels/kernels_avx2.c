@@ -123,6 +123,12 @@ static inline vf v_pick8(const float *table, vi i)
     return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), (__m256i)i);
 }
 
+static inline vi v_pick16(const unsigned char *table, vi i)
+{
+    const __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)table));
+    return (vi)_mm256_shuffle_epi8(twice, (__m256i)i);
+}
+
 static inline vf v_first(vf a, size_t n, vf b)
 {
     return _mm256_blendv_ps(b, a, _mm256_castsi256_ps(first_lanes(n)));

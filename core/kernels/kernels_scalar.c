@@ -159,7 +159,17 @@ static int32_t zero_of(const struct linear_i8_args *a, size_t r, size_t g)
 static int32_t w_code(const struct linear_i8_args *a, int type, size_t r, size_t k)
 {
     const unsigned char *const row = a->w + r * a->w_stride;
-    return type == DOT_I8 ? (int8_t)row[k] : row[k / 2] >> k % 2 * 4 & 15;
+    static const int twice_e2m1[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    const int half = row[k / 2] >> k % 2 * 4 & 15;
+    return type == DOT_I8 ? (int8_t)row[k] : type == DOT_U4 ? half : twice_e2m1[half];
+}
+
+static float w_scale(const struct linear_i8_args *a, size_t i)
+{
+    if (a->scale_type != SCALE_E8M0_HALF)
+        return weight_at(a->scale_type, a->scales, i);
+    const unsigned char code = ((const unsigned char *)a->scales)[i];
+    return code == 255 ? NAN : ldexpf(1, code - 128);
 }
 
 static int32_t x_code(const struct linear_i8_args *a, int type, size_t i, size_t k)
@@ -180,7 +190,7 @@ static float linear_i8_one(const struct linear_i8_args *a, int type, size_t i, s
         int32_t whole = 0;
         for (size_t j = k; j < k + a->x_group && j < a->n_k; j++)
             whole += (w_code(a, type, r, j) - zero_of(a, r, g)) * x_code(a, type, i, j);
-        const float scale = weight_at(a->scale_type, a->scales, r * a->scale_stride + g);
+        const float scale = w_scale(a, r * a->scale_stride + g);
         sum = fmaf((float)whole, scale * x_scales[k / a->x_group], sum);
     }
     return sum;
@@ -204,6 +214,11 @@ static void linear_i8_i8(const struct linear_i8_args *a)
 static void linear_i8_u4(const struct linear_i8_args *a)
 {
     linear_i8(a, DOT_U4);
+}
+
+static void linear_i8_f4(const struct linear_i8_args *a)
+{
+    linear_i8(a, DOT_F4);
 }
 
 /* As bytes: a copy through a float variable need not keep a signalling NaN. */
@@ -657,7 +672,7 @@ void kernels_scalar_fill(struct kernels *k)
         .linear_cols = {[WEIGHT_F32] = linear_cols_f32,
                         [WEIGHT_F16] = linear_cols_f16,
                         [WEIGHT_BF16] = linear_cols_bf16},
-        .linear_i8 = {[DOT_I8] = linear_i8_i8, [DOT_U4] = linear_i8_u4},
+        .linear_i8 = {[DOT_I8] = linear_i8_i8, [DOT_U4] = linear_i8_u4, [DOT_F4] = linear_i8_f4},
         .to_bf16 = to_bf16,
         .to_i8 = to_i8,
         .to_f32 = {[WEIGHT_F32] = f32_to_f32,

@@ -97,6 +97,12 @@ static inline vf v_pick8(const float *table, vi i)
     return _mm512_permutexvar_ps((__m512i)i, twice);
 }
 
+static inline vi v_pick16(const unsigned char *table, vi i)
+{
+    const __m512i four = _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)table));
+    return (vi)_mm512_shuffle_epi8(four, (__m512i)i);
+}
+
 static inline vf v_first(vf a, size_t n, vf b)
 {
     return _mm512_mask_blend_ps(first_lanes(n), b, a);

@@ -139,6 +139,11 @@ static inline vf v_pick8(const float *table, vi i)
     return vreinterpretq_f32_u8(vqtbl2q_u8(two, (uint8x16_t)at));
 }
 
+static inline vi v_pick16(const unsigned char *table, vi i)
+{
+    return (vi)vqtbl1q_u8(vld1q_u8(table), (uint8x16_t)i);
+}
+
 static inline vf v_first(vf a, size_t n, vf b)
 {
     const uint32x4_t lane = {0, 1, 2, 3};

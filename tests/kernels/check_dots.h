@@ -166,6 +166,18 @@ static void check_to_i8(const struct slot *slot, const struct kernels *k)
     }
 }
 
+static size_t scale_size(int type)
+{
+    return type == SCALE_E8M0_HALF ? 1 : weight_size(type);
+}
+
+/* One of many is at an end of what there is; none is NaN, whose sign nothing tells. */
+static void random_e8m0(unsigned char *scales, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        scales[i] = (unsigned char)(random_below(100) ? 110 + random_below(20) : random_below(4));
+}
+
 /* A shape that the areas hold, and its operands; y0 is what y holds before. */
 static struct linear_i8_args i8_random(int type, bool woven, float *y0)
 {
@@ -199,11 +211,13 @@ static struct linear_i8_args i8_random(int type, bool woven, float *y0)
     a.w_stride = row + (woven ? 0 : random_below(4));
     a.y_stride = a.n_w + random_below(4);
     a.x_stride = i8_row_bytes(a.n_k, a.x_group) + 4 * random_below(4);
-    a.scale_type = woven ? WEIGHT_F16 + (int)random_below(2) : (int)random_below(N_WEIGHT_TYPES);
+    a.scale_type = type == DOT_F4 ? (int)SCALE_E8M0_HALF
+                   : woven        ? WEIGHT_F16 + (int)random_below(2)
+                                  : (int)random_below(N_WEIGHT_TYPES);
     a.scale_stride = woven || random_below(4) ? n_groups : 0;
     a.add = random_below(2);
     a.scale = random_below(3) ? 1 : random_unit() * 4;
-    a.zero = type == DOT_I8 ? 0 : 8;
+    a.zero = type == DOT_U4 ? 8 : 0;
     a.zero_row = woven ? 8 * random_below(3) : random_below(17);
 
     const size_t n_w = a.n_w ? (a.n_w - 1) * a.w_stride + row : 0;
@@ -211,19 +225,22 @@ static struct linear_i8_args i8_random(int type, bool woven, float *y0)
     const size_t n_zeros = (a.zero_row + a.n_w + 7) / 8 * n_groups;
     unsigned char *x = area_place(0, (a.n_x - 1) * a.x_stride + i8_row_bytes(a.n_k, a.x_group), 4);
     unsigned char *w = area_place(1, n_w, 1);
-    unsigned char *scales = area_place(2, n_scales * weight_size(a.scale_type), 1);
+    unsigned char *scales = area_place(2, n_scales * scale_size(a.scale_type), 1);
     unsigned char *zeros = area_place(3, n_zeros * 4, 1);
     float *in = malloc(a.n_k * sizeof *in);
     for (size_t i = 0; i < a.n_x; i++) {
         random_floats(in, a.n_k, PLAIN);
-        scalar->to_i8(x + i * a.x_stride, in, a.n_k, a.x_group, type == DOT_U4);
+        scalar->to_i8(x + i * a.x_stride, in, a.n_k, a.x_group, type != DOT_I8);
     }
     free(in);
     for (size_t i = 0; i < n_w; i++)
         w[i] = (unsigned char)random_bits();
     for (size_t i = 0; i < 4 * n_zeros; i++)
         zeros[i] = (unsigned char)random_bits();
-    random_weights(scales, n_scales, a.scale_type, PLAIN);
+    if (type == DOT_F4)
+        random_e8m0(scales, n_scales);
+    else
+        random_weights(scales, n_scales, a.scale_type, PLAIN);
     random_floats(y0, a.n_x * a.y_stride, PLAIN);
     a.x = x;
     a.w = w;
@@ -255,7 +272,7 @@ static void i8_again(linear_i8_fn *f, const struct linear_i8_args *a, size_t uni
     b.n_w = (1 + random_below((a->n_w - r) / unit)) * unit;
     b.x += i * a->x_stride;
     b.w += r * a->w_stride;
-    b.scales = (const char *)a->scales + r * a->scale_stride * weight_size(a->scale_type);
+    b.scales = (const char *)a->scales + r * a->scale_stride * scale_size(a->scale_type);
     b.zero_row += r;
     b.bias = a->bias ? a->bias + r : NULL;
     b.y = malloc(b.n_w * sizeof *b.y);
@@ -266,6 +283,25 @@ static void i8_again(linear_i8_fn *f, const struct linear_i8_args *a, size_t uni
     free(b.y);
 }
 
+/* OCP Microscaling: a sign, two bits of exponent (bias 1; 0: subnormal), one of mantissa. */
+static double f4_value(int bits)
+{
+    const int exponent = bits >> 1 & 3, mantissa = bits & 1;
+    const double size = exponent ? ldexp(1 + 0.5 * mantissa, exponent - 1) : 0.5 * mantissa;
+    return bits & 8 ? -size : size;
+}
+
+/* What a code counts times, a code of E2M1 being its value. */
+static double i8_scale(const struct linear_i8_args *a, size_t i)
+{
+    const char *const at = (const char *)a->scales + i * scale_size(a->scale_type);
+    float scale;
+    if (a->scale_type == SCALE_E8M0_HALF)
+        return ldexp(1, *(const unsigned char *)at - 127);
+    scalar->to_f32[a->scale_type](&scale, at, 1);
+    return (double)scale;
+}
+
 /* One output in double, from the formula. */
 static void i8_expect_formula(const struct linear_i8_args *a, int type, const float *y,
                               const float *y0)
@@ -274,22 +310,20 @@ static void i8_expect_formula(const struct linear_i8_args *a, int type, const fl
     const size_t n_groups = a->n_k / a->w_group, half = KERNELS_I8_BLOCK / 2;
     const unsigned char *x = a->x + i * a->x_stride, *w = a->w + r * a->w_stride;
     const float *x_scales = (const float *)(const void *)(x + kernels_i8_codes(a->n_k));
+    const double tiny = 0x1p-137; /* codes times what is lost where scales are subnormal */
     double sum = 0, size = 0;
     for (size_t k = 0; k < a->n_k; k++) {
         const size_t j = k % KERNELS_I8_BLOCK, g = k / a->w_group, row = a->zero_row + r;
-        const size_t at = type == DOT_U4 ? k - j + j / 2 + j % 2 * half : k;
-        const int code = type == DOT_I8 ? (int8_t)w[k] : (k % 2 ? w[k / 2] >> 4 : w[k / 2] & 15);
+        const size_t at = type != DOT_I8 ? k - j + j / 2 + j % 2 * half : k;
+        const int bits = type == DOT_I8 ? (int8_t)w[k] : (k % 2 ? w[k / 2] >> 4 : w[k / 2] & 15);
+        const double code = type == DOT_F4 ? f4_value(bits) : bits;
         int zero = a->zero;
         if (a->zeros) {
             const unsigned char byte = a->zeros[4 * (row / 8 * n_groups + g) + row % 8 / 2];
             zero = row % 2 ? byte >> 4 : byte & 15;
         }
-        float scale;
-        scalar->to_f32[a->scale_type](
-            &scale,
-            (const char *)a->scales + (r * a->scale_stride + g) * weight_size(a->scale_type), 1);
-        const double term =
-            (double)scale * (code - zero) * (double)x_scales[k / a->x_group] * (int8_t)x[at];
+        const double term = i8_scale(a, r * a->scale_stride + g) * (code - zero) *
+                            (double)x_scales[k / a->x_group] * (int8_t)x[at];
         sum += term;
         size += fabs(term);
     }
@@ -297,7 +331,8 @@ static void i8_expect_formula(const struct linear_i8_args *a, int type, const fl
     const double old = a->add ? (double)y0[i * a->y_stride + r] : 0;
     expect_close(y[i * a->y_stride + r], (float)(old + scale * (sum + bias)),
                  sum_tolerance(a->n_k, fabs(scale) * size) +
-                     8 * ulp * (fabs(old) + fabs(scale * (sum + bias)) + fabs(scale * bias)),
+                     8 * ulp * (fabs(old) + fabs(scale * (sum + bias)) + fabs(scale * bias)) +
+                     tiny * (double)a->n_k,
                  r);
 }
 
@@ -369,12 +404,14 @@ static void speed_to_i8(const struct slot *slot, const struct bench *b)
     bench_line(b, "row of 2048", seconds, BENCH_K, 4. * BENCH_K);
 }
 
-/* Groups of 128 with scales in bf16, beside the level's own dots of int8. */
+/* Groups of 128 with scales in bf16, or of 32 with E2M1's, beside the level's own dots of int8. */
 static void speed_linear_i8(const struct slot *slot, const struct bench *b)
 {
     static const size_t rows[] = {1, 2, 4, 8, 32, 256};
-    enum { N_K = 2048, GROUP = 128 };
-    const size_t row = slot->type == DOT_I8 ? N_K : N_K / 2, x_stride = i8_row_bytes(N_K, GROUP);
+    enum { N_K = 2048 };
+    const bool is_f4 = slot->type == DOT_F4;
+    const size_t group = is_f4 ? 32 : 128;
+    const size_t row = slot->type == DOT_I8 ? N_K : N_K / 2, x_stride = i8_row_bytes(N_K, group);
     struct bench own = *b;
     linear_i8_fn *f;
     slot_get(slot, b->k, &f);
@@ -383,24 +420,25 @@ static void speed_linear_i8(const struct slot *slot, const struct bench *b)
     unsigned char *const x = malloc(rows[5] * x_stride);
     own.flops = b->k->peak[PEAK_INT8] ? bench_peak(b->k->peak[PEAK_INT8]) : 0;
     for (size_t i = 0; i < rows[5]; i++)
-        b->k->to_i8(x + i * x_stride, b->x, N_K, GROUP, slot->type == DOT_U4);
+        b->k->to_i8(x + i * x_stride, b->x, N_K, group, slot->type != DOT_I8);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const size_t n_w = rows[i] < 32 ? BENCH_WEIGHT_BYTES / 2 / row / rows[i] : 1024;
         const struct linear_i8_args a = {.y = b->y,
                                          .y_stride = n_w,
                                          .x = x,
                                          .x_stride = x_stride,
-                                         .x_group = GROUP,
+                                         .x_group = group,
                                          .n_x = rows[i],
                                          .n_k = N_K,
                                          .w = (const unsigned char *)b->w,
                                          .w_stride = row,
                                          .n_w = n_w,
-                                         .w_group = GROUP,
+                                         .w_group = group,
                                          .scales = b->w,
-                                         .scale_stride = N_K / GROUP,
-                                         .scale_type = WEIGHT_BF16,
-                                         .zero = 8,
+                                         .scale_stride = N_K / group,
+                                         .scale_type =
+                                             is_f4 ? (int)SCALE_E8M0_HALF : (int)WEIGHT_BF16,
+                                         .zero = is_f4 ? 0 : 8,
                                          .scale = 1};
         char what[64];
         double seconds;

@@ -1348,6 +1348,7 @@ static const struct slot slots[] = {
     SLOT_OR_NULL(linear_cols_bf16, check_linear_bf16, speed_linear_bf16, true),
     LINEAR_I8(linear_i8, "i8", DOT_I8, false),
     LINEAR_I8(linear_i8, "u4", DOT_U4, false),
+    LINEAR_I8(linear_i8, "f4", DOT_F4, false),
     LINEAR_I8(linear_woven, "i8", DOT_I8, true),
     LINEAR_I8(linear_woven, "u4", DOT_U4, true),
     SLOT(to_bf16, check_to_bf16, speed_to_bf16),
@@ -1433,7 +1434,7 @@ static void test_table(void **state)
         assert_string_equal(k->level, *level);
         for (int peak = 0; peak < N_PEAKS; peak++)
             assert_true(k->per_cycle[peak] > 0);
-        for (int type = 0; type < N_DOT_TYPES; type++)
+        for (int type = 0; type < N_WOVEN_TYPES; type++)
             assert_int_equal(k->linear_woven[type] != NULL, weaves(*level));
     }
     assert_ptr_equal(kernels_for(kernels_best()->level), kernels_best());

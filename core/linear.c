@@ -52,9 +52,17 @@ static struct operand_kind best_kind(const struct kernels *kernels, const struct
     if (group)
         return (struct operand_kind){quant_is_split(l->quant) ? OPERAND_I8_SPLIT : OPERAND_I8,
                                      group, l->quant->order};
-    if (!l->quant && l->dtype == DTYPE_BF16 && kernels->linear_rows_bf16)
+    const bool is_bf16 = l->quant ? !l->transposed && quant_meets_bf16(kernels, l->quant)
+                                  : l->dtype == DTYPE_BF16 && kernels->linear_rows_bf16;
+    if (is_bf16)
         return (struct operand_kind){.form = OPERAND_BF16};
     return (struct operand_kind){.form = OPERAND_F32};
+}
+
+static void set_rounded(const struct product *p, struct linear_args *args)
+{
+    args->x = p->x->made + 2 * p->k;
+    args->x_stride = p->x->room->row_bytes / 2;
 }
 
 static void apply_stored(const struct product *p, struct linear_args *args, size_t row)
@@ -64,11 +72,21 @@ static void apply_stored(const struct product *p, struct linear_args *args, size
     args->w = (const unsigned char *)l->w + first * dtype_size(l->dtype);
     args->w_stride = l->stride;
     if (p->form == OPERAND_BF16) {
-        args->x = p->x->made + 2 * p->k;
-        args->x_stride = p->x->room->row_bytes / 2;
+        set_rounded(p, args);
         (l->transposed ? p->kernels->linear_cols_bf16 : p->kernels->linear_rows_bf16)(args);
     } else {
         (l->transposed ? p->kernels->linear_cols : p->kernels->linear_rows)[l->dtype](args);
+    }
+}
+
+static void apply_codes(const struct product *p, struct linear_args *args, size_t row)
+{
+    const size_t first = p->l->quant_first + row;
+    if (p->form == OPERAND_BF16) {
+        set_rounded(p, args);
+        quant_apply_bf16(p->kernels, p->l->quant, first, args);
+    } else {
+        quant_apply(p->kernels, p->l->quant, first, args);
     }
 }
 
@@ -112,7 +130,7 @@ static void apply_block(const struct product *p, size_t begin, size_t end)
     else if (l->quant && l->transposed)
         quant_apply_transposed(p->kernels, l->quant, l->quant_first, row, &args);
     else if (l->quant)
-        quant_apply(p->kernels, l->quant, l->quant_first + row, &args);
+        apply_codes(p, &args, row);
     else
         apply_stored(p, &args, row);
 }

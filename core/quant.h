@@ -80,6 +80,13 @@ double quant_row_bytes(const struct quant *q);
 void quant_apply(const struct kernels *kernels, const struct quant *q, size_t row,
                  const struct linear_args *a);
 
+/* Whether quant_apply_bf16 can take its place where activations are rounded to bf16. */
+bool quant_meets_bf16(const struct kernels *kernels, const struct quant *q);
+
+/* kernels->linear_rows_f8 likewise. */
+void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size_t row,
+                      const struct linear_args *a);
+
 /* kernels->linear_cols with rows [row, row + a->n_k) of *q, from a column on that is a multiple of
  * 8: y[i, c] sums over rows. For whoever looks at a matrix from the other side. */
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,

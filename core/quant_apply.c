@@ -27,6 +27,7 @@ enum {
     TILE_R = 16,
     STRIP_R = 128,
     FEW_X = 12,
+    CACHE_LINE = 64, /* bytes */
     MAX_GROUPS = QUANT_LAYOUT_MAX_GROUPS,
 };
 
@@ -215,13 +216,33 @@ static void window_open(struct window *win, const struct quant *q, uint32_t *wor
     }
 }
 
-/* Rows [r, r + n) of the window -> tile [n, PIECE_K]. */
-static void window_decode(const struct window *win, const struct kernels *kernels,
-                          const struct quant *q, size_t r, size_t n, float *tile)
+/* The codes that come behind rows [r, r + TILE_R) of a window: those below, or else those of the
+ * next columns, or of the next rows. NULL where rows are gathered. */
+static const unsigned char *codes_behind(const struct window *win, const struct quant *q, size_t r)
 {
-    for (size_t i = r; i < r + n; i++)
-        decode_piece(kernels, q, win->codes + i * win->stride, win->row + i, win->k, win->n_k,
-                     tile + (i - r) * PIECE_K);
+    const size_t bits = q->layout->bits;
+    if (q->layout->in_columns || q->n_woven)
+        return NULL;
+    if (r + TILE_R < win->n_rows)
+        return win->codes + (r + TILE_R) * win->stride;
+    if (win->k + win->n_k < q->n_in)
+        return win->codes + win->n_k * bits / 8;
+    return win->codes + win->n_rows * win->stride - win->k * bits / 8;
+}
+
+/* Rows [r, r + n) of the window -> tile [n, PIECE_K]. Pieces of rows are foreseen by no processor:
+ * those behind, where there are any, are asked for meanwhile. */
+static void window_decode(const struct window *win, const struct kernels *kernels,
+                          const struct quant *q, size_t r, size_t n, const unsigned char *behind,
+                          float *tile)
+{
+    const size_t n_bytes = win->n_k * q->layout->bits / 8;
+    for (size_t i = 0; i < n; i++) {
+        for (size_t at = 0; behind && at < n_bytes; at += CACHE_LINE)
+            __builtin_prefetch(behind + i * win->stride + at);
+        decode_piece(kernels, q, win->codes + (r + i) * win->stride, win->row + r + i, win->k,
+                     win->n_k, tile + i * PIECE_K);
+    }
 }
 
 /* a is for the window's rows and all columns. */
@@ -233,7 +254,7 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
     for (size_t r = 0; r < win->n_rows; r += TILE_R) {
         struct linear_args args = *a;
         args.n_w = min_size(win->n_rows - r, TILE_R);
-        window_decode(win, kernels, q, r, args.n_w, tile);
+        window_decode(win, kernels, q, r, args.n_w, codes_behind(win, q, r), tile);
         args.y += r;
         args.x = (const float *)a->x + win->k;
         args.w = tile;
@@ -266,6 +287,44 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
     }
 }
 
+/* ---- products in bf16 ---- */
+
+enum { F8_SCALES = 4096 }; /* at hand at once */
+
+bool quant_meets_bf16(const struct kernels *kernels, const struct quant *q)
+{
+    const size_t group = q->block_in;
+    return kernels->linear_rows_f8 && q->type == QUANT_F8 && q->n_groups <= KERNELS_F8_GROUPS &&
+           (q->n_groups == 1 || (group >= 64 && (group & (group - 1)) == 0));
+}
+
+void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size_t row,
+                      const struct linear_args *a)
+{
+    float scales[F8_SCALES];
+    const size_t most = F8_SCALES / q->n_groups * q->block_out, end = row + a->n_w;
+    struct linear_f8_args f8 = {.args = *a,
+                                .scales = scales,
+                                .block_out = q->block_out,
+                                .n_groups = q->n_groups,
+                                .block_in = q->block_in};
+    assert(quant_meets_bf16(kernels, q) && end <= q->n_out && a->n_k == q->n_in);
+    f8.args.w_stride = q->row_bytes;
+    for (size_t r = row; r < end; r += f8.args.n_w) {
+        f8.first = r % q->block_out;
+        f8.args.n_w = min_size(end - r, most - f8.first);
+        const size_t n = (f8.first + f8.args.n_w - 1) / q->block_out + 1;
+        read_scales(kernels, q, r, 0, n * q->n_groups, scales);
+        kernels->scale(scales, scales, 0x1p8f, n * q->n_groups);
+        f8.args.w = q->codes + r * q->row_bytes;
+        f8.args.y = a->y + (r - row);
+        f8.args.bias = a->bias ? a->bias + (r - row) : NULL;
+        kernels->linear_rows_f8(&f8);
+    }
+}
+
+/* ---- products with the other side ---- */
+
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,
                             size_t column, const struct linear_args *a)
 {
@@ -280,7 +339,7 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
             args.n_k = min_size(a->n_k - k, TILE_R);
             struct window win = {row + k, args.n_k, column + c, args.n_w, NULL, 0};
             window_open(&win, q, words);
-            window_decode(&win, kernels, q, 0, args.n_k, tile);
+            window_decode(&win, kernels, q, 0, args.n_k, NULL, tile);
             args.y += c;
             args.x = (const float *)a->x + k;
             args.w = tile;

@@ -17,7 +17,7 @@ static enum work_form form_of(const struct linear *l)
 {
     if (!l->quant)
         return l->dtype == DTYPE_BF16 ? WORK_BF16 : WORK_F32;
-    return l->quant->type == QUANT_F8 || l->quant->type == QUANT_MXFP4 ? WORK_BF16 : WORK_INT8;
+    return l->quant->type == QUANT_F8 ? WORK_BF16 : WORK_INT8;
 }
 
 static double row_bytes(const struct linear *l)

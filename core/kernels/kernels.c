@@ -81,7 +81,8 @@ static bool has_avx512vnni(void)
 
 static bool has_avx512bf16(void)
 {
-    return has_avx512vnni() && all_of(x86_detect().eax71, bit_AVX512BF16);
+    const struct x86_features f = x86_detect();
+    return has_avx512vnni() && all_of(f.eax71, bit_AVX512BF16) && all_of(f.ecx7, bit_AVX512VBMI);
 }
 
 /* Linux lends the registers of tiles to a process that asks for them (arch_prctl, "Dynamic XSTATE

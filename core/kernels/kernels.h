@@ -71,6 +71,23 @@ struct linear_args {
     size_t n_first; /* linear_cols_bf16 alone */
 };
 
+/*
+ * The same with weights of E4M3 that share scales in blocks of rows and columns, and are rounded to
+ * bf16 once they are scaled:
+ *     w(r, k) = bf16(code(r, k) * 2^-8 * scales[(first + r) / block_out * n_groups + k / block_in])
+ * What would be subnormal is 0, and so is what has the code 0. At most KERNELS_F8_GROUPS in a row.
+ */
+enum { KERNELS_F8_GROUPS = 256 };
+
+struct linear_f8_args {
+    struct linear_args args; /* w: the codes */
+    const float *scales;     /* times 2^8, as codes are made numbers by way of f16 */
+    size_t first;
+    size_t block_out;
+    size_t n_groups;
+    size_t block_in; /* a power of two from 64 on; or any, where n_groups is 1 */
+};
+
 /* Elements of a KV cache. */
 enum { CACHE_F32, CACHE_F16, CACHE_I8, N_CACHE_TYPES };
 
@@ -187,6 +204,9 @@ struct kernels {
      * level has no instruction for it. */
     void (*linear_rows_bf16)(const struct linear_args *a);
     void (*linear_cols_bf16)(const struct linear_args *a);
+
+    /* ROUNDED. As linear_rows_bf16, of the rung that has this one; NULL likewise. */
+    void (*linear_rows_f8)(const struct linear_f8_args *a);
 
     /* EXACT. One per DOT_ type. */
     void (*linear_i8[N_DOT_TYPES])(const struct linear_i8_args *a);

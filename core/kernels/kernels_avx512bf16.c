@@ -12,6 +12,8 @@
 #include "core/kernels/pairs_avx512bf16.inc"
 #include "core/kernels/weights.inc"
 
+#include "core/kernels/f8_avx512bf16.inc"
+
 /*
  * BF_W rows of weights, BF_K values of each, lie in L1, or nearly, beside the rows of x of a tile,
  * while the same values of BF_X_MAX rows of x pass by from L2: without hints, which cost more than
@@ -93,8 +95,8 @@ INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t r, size_t n_l
  * comes after a short one. */
 INLINE size_t bf_piece_k(size_t n_k, size_t most)
 {
-    const size_t n_lanes = (n_k + most - 1) / most * BF_LANES;
-    return n_lanes ? (n_k + n_lanes - 1) / n_lanes * BF_LANES : most;
+    const size_t n_taken = (n_k + most - 1) / most * F8_CODES;
+    return n_taken ? (n_k + n_taken - 1) / n_taken * F8_CODES : most;
 }
 
 /* What many rows of x meet at once: values [k, k + n) of the outputs [r, r + n_w). */
@@ -132,7 +134,57 @@ INLINE const uint16_t *bf_w(const struct linear_args *a, size_t r, size_t k)
     return (const uint16_t *)a->w + r * a->w_stride + k;
 }
 
-/* ---- rows ---- */
+/* ---- rows, of bf16 or of E4M3 ---- */
+
+/* Rows of E4M3, with a table for each group of each block of rows. */
+struct f8_rows {
+    struct linear_args args;
+    const struct f8_table *tables; /* [blocks, n_groups] */
+    size_t first, block_out, n_groups;
+    int shift; /* k >> shift is its group */
+};
+
+INLINE const struct f8_rows *f8_rows_of(const struct linear_args *a)
+{
+    return (const void *)a;
+}
+
+INLINE size_t bf_size(bool f8)
+{
+    return f8 ? 1 : sizeof(uint16_t);
+}
+
+/* Values that are taken at once. */
+INLINE size_t bf_taken(bool f8)
+{
+    return f8 ? F8_CODES : BF_LANES;
+}
+
+INLINE const char *bf_at(const struct linear_args *a, bool f8, size_t r, size_t k)
+{
+    return (const char *)a->w + (r * a->w_stride + k) * bf_size(f8);
+}
+
+/* A row from a value on. */
+struct bf_row {
+    const char *w;
+    const struct f8_table *tables; /* of all its groups */
+};
+
+INLINE struct bf_row bf_row(const struct linear_args *a, bool f8, size_t r, size_t k)
+{
+    struct bf_row row = {.w = bf_at(a, f8, r, k)};
+    if (f8) {
+        const struct f8_rows *const rows = f8_rows_of(a);
+        row.tables = rows->tables + (rows->first + r) / rows->block_out * rows->n_groups;
+    }
+    return row;
+}
+
+INLINE size_t bf_group(const struct linear_args *a, bool f8, size_t k)
+{
+    return f8 ? k >> f8_rows_of(a)->shift : 0;
+}
 
 /* 8 values, in every quarter. */
 INLINE vi bf_eight(const uint16_t *p)
@@ -140,51 +192,68 @@ INLINE vi bf_eight(const uint16_t *p)
     return (vi)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
 }
 
-/* Values [k, k + n) of 4 rows, and zeros -> the first 8 of each row, a quarter to a row; the second
- * 8; ... */
-INLINE void bf_weave(vi *out, const uint16_t *const *w, size_t k, size_t n)
+/* Quarters of 4 rows -> the first of each row, the second, ..., stride vectors apart. */
+INLINE void bf_quarters_of_rows(vi *out, const vf *v, size_t stride)
 {
-    vf v[4];
-    UNROLL
-    for (size_t j = 0; j < 4; j++) {
-        v[j] = (vf)(n >= BF_LANES ? bf_load(w[j] + k) : bf_load_part(w[j] + k, n));
-        ANY_VALUE(v[j]); /* or they are loaded twice, mostly from two lines each */
-    }
     const vf low01 = _mm512_shuffle_f32x4(v[0], v[1], 0x44);
     const vf low23 = _mm512_shuffle_f32x4(v[2], v[3], 0x44);
     const vf high01 = _mm512_shuffle_f32x4(v[0], v[1], 0xee);
     const vf high23 = _mm512_shuffle_f32x4(v[2], v[3], 0xee);
     out[0] = (vi)_mm512_shuffle_f32x4(low01, low23, 0x88);
-    out[1] = (vi)_mm512_shuffle_f32x4(low01, low23, 0xdd);
-    out[2] = (vi)_mm512_shuffle_f32x4(high01, high23, 0x88);
-    out[3] = (vi)_mm512_shuffle_f32x4(high01, high23, 0xdd);
+    out[stride] = (vi)_mm512_shuffle_f32x4(low01, low23, 0xdd);
+    out[2 * stride] = (vi)_mm512_shuffle_f32x4(high01, high23, 0x88);
+    out[3 * stride] = (vi)_mm512_shuffle_f32x4(high01, high23, 0xdd);
 }
 
-/* acc[n_x, n_g] += values [k, k + n) of x times those of n_g times 4 rows of weights. */
-INLINE void bf_step(vf (*acc)[2], const uint16_t *const *x, const uint16_t *const *w, size_t k,
-                    size_t n, size_t n_x, size_t n_g)
+/* Values [k, k + n) of 4 rows, of group g, and zeros -> the first 8 of each row, a quarter to a
+ * row; the second 8; ... */
+INLINE void bf_weave(vi *out, const struct bf_row *w, bool f8, size_t k, size_t n, size_t g)
 {
-    vi v[2][4];
+    vf v[4], second[4];
+    UNROLL
+    for (size_t j = 0; j < 4; j++) {
+        if (f8) {
+            f8_look_up(&v[j], &second[j], &w[j].tables[g], w[j].w + k, n);
+            continue;
+        }
+        const uint16_t *const p = (const uint16_t *)(const void *)w[j].w + k;
+        v[j] = (vf)(n >= BF_LANES ? bf_load(p) : bf_load_part(p, n));
+        ANY_VALUE(v[j]); /* or they are loaded twice, mostly from two lines each */
+    }
+    bf_quarters_of_rows(out, v, f8 ? 2 : 1);
+    if (f8)
+        bf_quarters_of_rows(out + 1, second, 2);
+}
+
+/* acc[n_x, n_g] += values [k, k + n) of x times those of n_g times 4 rows of weights, of group
+ * `group`. */
+INLINE void bf_step(vf (*acc)[2], const uint16_t *const *x, const struct bf_row *w, bool f8,
+                    size_t k, size_t n, size_t group, size_t n_x, size_t n_g)
+{
+    vi v[2][F8_CODES / 8];
     UNROLL
     for (size_t g = 0; g < n_g; g++)
-        bf_weave(v[g], w + 4 * g, k, n);
+        bf_weave(v[g], w + 4 * g, f8, k, n, group);
     UNROLL
-    for (size_t q = 0; q < 4; q++)
+    for (size_t q = 0; q < bf_taken(f8) / 8; q++) {
+        if (q == 4 && n <= BF_LANES) /* where x need not have anything */
+            break;
         UNROLL
-    for (size_t j = 0; j < n_x; j++) {
-        const vi eight = bf_eight(x[j] + k + 8 * q);
-        UNROLL
-        for (size_t g = 0; g < n_g; g++)
-            acc[j][g] = bf_dot(acc[j][g], v[g][q], eight);
+        for (size_t j = 0; j < n_x; j++) {
+            const vi eight = bf_eight(x[j] + k + 8 * q);
+            UNROLL
+            for (size_t g = 0; g < n_g; g++)
+                acc[j][g] = bf_dot(acc[j][g], v[g][q], eight);
+        }
     }
 }
 
 /* sums[j] += n values of row j of x times those of n_g times 4 streams, for j < n_x, both
  * constants; there may be fewer rows of x. What comes behind 4 streams is asked for meanwhile. */
-INLINE void bf_few_tile(const struct linear_args *a, vf *sums, const uint16_t *const *w, size_t k0,
-                        size_t n, size_t n_x, size_t n_g)
+INLINE void bf_few_tile(const struct linear_args *a, bool f8, vf *sums, const struct bf_row *w,
+                        size_t k0, size_t n, size_t n_x, size_t n_g)
 {
-    const size_t ahead = stream_ahead(BF_AHEAD) / sizeof(uint16_t), whole = n / BF_LANES * BF_LANES;
+    const size_t ahead = stream_ahead(BF_AHEAD), taken = bf_taken(f8), whole = n / taken * taken;
     const uint16_t *x[BF_FEW];
     vf acc[BF_FEW][2];
     UNROLL
@@ -192,22 +261,22 @@ INLINE void bf_few_tile(const struct linear_args *a, vf *sums, const uint16_t *c
         x[j] = bf_x(a, at_most(j, a->n_x - 1)) + k0;
         acc[j][0] = acc[j][1] = v_set(0);
     }
-    for (size_t k = 0; k < whole; k += BF_LANES) {
-        if (n_g == 1)
+    for (size_t k = 0; k < whole; k += taken) {
+        if (n_g == 1 || f8)
             UNROLL
-        for (size_t s = 0; s < BF_STREAMS; s++)
-            __builtin_prefetch(w[s] + k + ahead);
-        bf_step(acc, x, w, k, BF_LANES, n_x, n_g);
+        for (size_t s = 0; s < n_g * BF_STREAMS; s++)
+            __builtin_prefetch(w[s].w + k * bf_size(f8) + ahead);
+        bf_step(acc, x, w, f8, k, taken, bf_group(a, f8, k0 + k), n_x, n_g);
     }
     if (whole < n)
-        bf_step(acc, x, w, whole, n - whole, n_x, n_g);
+        bf_step(acc, x, w, f8, whole, n - whole, bf_group(a, f8, k0 + whole), n_x, n_g);
     UNROLL
     for (size_t j = 0; j < n_x; j++)
         sums[j] += bf_quarters(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
 }
 
 /* Few rows of x: the weights are the cost, read in 4 streams as in rows_few of kernels.inc. */
-INLINE void bf_rows_few(const struct linear_args *a, size_t n_x, size_t n_g)
+INLINE void bf_rows_few(const struct linear_args *a, bool f8, size_t n_x, size_t n_g)
 {
     const size_t n_streams = n_g * BF_STREAMS, n_rows = (a->n_w + n_streams - 1) / n_streams;
     const size_t piece = bf_piece_k(a->n_k, BF_K);
@@ -217,10 +286,10 @@ INLINE void bf_rows_few(const struct linear_args *a, size_t n_x, size_t n_g)
         for (size_t i = 0; i < n_x; i++)
             sums[i] = v_set(0);
         for (size_t k = 0; k < a->n_k; k += piece) {
-            const uint16_t *w[2 * BF_STREAMS];
+            struct bf_row w[2 * BF_STREAMS];
             for (size_t s = 0; s < n_streams; s++)
-                w[s] = bf_w(a, at_most(row + s * n_rows, a->n_w - 1), k);
-            bf_few_tile(a, sums, w, k, at_most(a->n_k - k, piece), n_x, n_g);
+                w[s] = bf_row(a, f8, at_most(row + s * n_rows, a->n_w - 1), k);
+            bf_few_tile(a, f8, sums, w, k, at_most(a->n_k - k, piece), n_x, n_g);
         }
         UNROLL
         for (size_t i = 0; i < n_x; i++)
@@ -232,20 +301,24 @@ INLINE void bf_rows_few(const struct linear_args *a, size_t n_x, size_t n_g)
 /* What is likely to lie in the cache is read in twice as many streams: one chain to each row of x
  * would take longer than reading does. Functions of their own: inlined side by side, they make
  * compilers spill. */
-#define BF_ROWS_FEW(n)                                                                             \
-    static void __attribute__((noinline)) bf_rows_##n(const struct linear_args *a)                 \
+#define BF_ROWS_FEW(kind, f8, n)                                                                   \
+    static void __attribute__((noinline)) kind##_rows_##n(const struct linear_args *a)             \
     {                                                                                              \
-        if (a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))                                         \
-            bf_rows_few(a, n, 1);                                                                  \
+        if (!f8 && a->n_k >= BF_LONG && is_large(a->n_w, a->n_k))                                  \
+            bf_rows_few(a, f8, n, 1);                                                              \
         else                                                                                       \
-            bf_rows_few(a, n, 2);                                                                  \
+            bf_rows_few(a, f8, n, 2);                                                              \
     }
-BF_ROWS_FEW(1)
-BF_ROWS_FEW(2)
-BF_ROWS_FEW(3)
-BF_ROWS_FEW(4)
-BF_ROWS_FEW(6)
-BF_ROWS_FEW(8)
+#define BF_ROWS_ALL_FEW(kind, f8)                                                                  \
+    BF_ROWS_FEW(kind, f8, 1)                                                                       \
+    BF_ROWS_FEW(kind, f8, 2)                                                                       \
+    BF_ROWS_FEW(kind, f8, 3)                                                                       \
+    BF_ROWS_FEW(kind, f8, 4)                                                                       \
+    BF_ROWS_FEW(kind, f8, 6)                                                                       \
+    BF_ROWS_FEW(kind, f8, 8)
+BF_ROWS_ALL_FEW(bf, false)
+BF_ROWS_ALL_FEW(f8, true)
+#undef BF_ROWS_ALL_FEW
 #undef BF_ROWS_FEW
 
 /* sums[j] (+)= rows i + j of x times a piece of BF_W_SEVERAL rows of weights, for j < n_x, a
@@ -254,7 +327,8 @@ INLINE void bf_several_tile(const struct linear_args *a, vf *sums, const struct 
                             size_t i, size_t n_x, struct ahead *next)
 {
     const size_t whole = p->n / BF_LANES * BF_LANES;
-    const uint16_t *x[BF_SEVERAL / 2], *w[BF_W_SEVERAL];
+    const uint16_t *x[BF_SEVERAL / 2];
+    struct bf_row w[BF_W_SEVERAL];
     vf acc[BF_SEVERAL / 2][2];
     UNROLL
     for (size_t j = 0; j < n_x; j++) {
@@ -263,13 +337,13 @@ INLINE void bf_several_tile(const struct linear_args *a, vf *sums, const struct 
     }
     for (size_t g = 0; g < 2; g++)
         for (size_t q = 0; q < 4; q++)
-            w[4 * g + q] = bf_w(a, p->r + at_most(2 * q + g, p->n_w - 1), p->k);
+            w[4 * g + q] = bf_row(a, false, p->r + at_most(2 * q + g, p->n_w - 1), p->k);
     for (size_t k = 0; k < whole; k += BF_LANES) {
         ahead_turn(next);
-        bf_step(acc, x, w, k, BF_LANES, n_x, 2);
+        bf_step(acc, x, w, false, k, BF_LANES, 0, n_x, 2);
     }
     if (whole < p->n)
-        bf_step(acc, x, w, whole, p->n - whole, n_x, 2);
+        bf_step(acc, x, w, false, whole, p->n - whole, 0, n_x, 2);
     UNROLL
     for (size_t j = 0; j < n_x; j++) {
         const vi pairs = {0, 1, 4, 5, 8, 9, 12, 13};
@@ -309,18 +383,19 @@ static void bf_rows_several(const struct linear_args *a)
 /* A piece as a block: each 8 values of k of its BF_W rows as 4 vectors, row 4 q + g in quarter q of
  * vector g; for rows that are not there the last one. Made before it is used: what packs and
  * multiplies at once takes longer than both. */
-static void bf_pack(vi *block, const struct linear_args *a, const struct bf_piece *p)
+INLINE void bf_pack(vi *block, const struct linear_args *a, bool f8, const struct bf_piece *p)
 {
+    const size_t taken = bf_taken(f8);
     for (size_t g = 0; g < 4; g++) {
-        const uint16_t *w[4];
+        struct bf_row w[4];
         vi *to = block + g;
         for (size_t q = 0; q < 4; q++)
-            w[q] = bf_w(a, p->r + at_most(4 * q + g, p->n_w - 1), p->k);
-        for (size_t k = 0; k < p->n; k += BF_LANES, to += BF_W) {
-            vi v[4];
-            bf_weave(v, w, k, p->n - k);
+            w[q] = bf_row(a, f8, p->r + at_most(4 * q + g, p->n_w - 1), p->k);
+        for (size_t k = 0; k < p->n; k += taken, to += BF_W * taken / BF_LANES) {
+            vi v[F8_CODES / 8];
+            bf_weave(v, w, f8, k, p->n - k, bf_group(a, f8, p->k + k));
             UNROLL
-            for (size_t q = 0; q < 4; q++)
+            for (size_t q = 0; q < taken / 8; q++)
                 to[4 * q] = v[q];
         }
     }
@@ -376,13 +451,14 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const vi *block,
 }
 
 /* One piece against the rows [x0, x0 + n_x) of x, while the next piece is asked for. */
-static void bf_piece_run(const struct linear_args *a, vf *sums, vi *block, const struct bf_piece *p,
-                         const struct bf_piece *next, size_t x0, size_t n_x)
+INLINE void bf_piece_run(const struct linear_args *a, bool f8, vf *sums, vi *block,
+                         const struct bf_piece *p, const struct bf_piece *next, size_t x0,
+                         size_t n_x)
 {
     const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_ROWS_TURN - 1) / BF_ROWS_TURN);
-    struct ahead ahead =
-        ahead_in_turns(bf_w(a, next->r, next->k), 2 * a->w_stride, 2 * next->n, next->n_w, n_turns);
-    bf_pack(block, a, p);
+    struct ahead ahead = ahead_in_turns(bf_at(a, f8, next->r, next->k), a->w_stride * bf_size(f8),
+                                        next->n * bf_size(f8), next->n_w, n_turns);
+    bf_pack(block, a, f8, p);
     for (size_t i = 0, n; i < n_x; i += n, sums += n) {
         n = bf_tile_rows(n_x - i);
         if (n > 4)
@@ -395,7 +471,7 @@ static void bf_piece_run(const struct linear_args *a, vf *sums, vi *block, const
 }
 
 /* Many rows of x. */
-static void bf_rows_many(const struct linear_args *a)
+INLINE void bf_many(const struct linear_args *a, bool f8)
 {
     vf sums[BF_X_MAX + BF_X];
     vi block[BF_W * BF_K / BF_LANES];
@@ -404,7 +480,7 @@ static void bf_rows_many(const struct linear_args *a)
         struct bf_piece p = bf_piece_at(a, 0, 0, BF_W, most_k);
         while (p.n_w) {
             const struct bf_piece next = bf_piece_after(a, &p, BF_W, most_k);
-            bf_piece_run(a, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
+            bf_piece_run(a, f8, sums, block, &p, &next, x0, at_most(a->n_x - x0, BF_X_MAX));
             p = next;
         }
     }
@@ -417,11 +493,23 @@ static void bf_rows_empty(const struct linear_args *a)
             bf_finish(a, i, r, 0);
 }
 
+static void bf_rows_many(const struct linear_args *a)
+{
+    bf_many(a, false);
+}
+
+static void f8_rows_many(const struct linear_args *a)
+{
+    bf_many(a, true);
+}
+
+typedef void (*rows_fn)(const struct linear_args *a);
+
 static void linear_rows_bf16(const struct linear_args *a)
 {
-    static void (*const few[BF_FEW + 1])(const struct linear_args *) = {
-        bf_rows_empty, bf_rows_1, bf_rows_2, bf_rows_3, bf_rows_4,
-        bf_rows_6,     bf_rows_6, bf_rows_8, bf_rows_8};
+    static const rows_fn few[BF_FEW + 1] = {bf_rows_empty, bf_rows_1, bf_rows_2,
+                                            bf_rows_3,     bf_rows_4, bf_rows_6,
+                                            bf_rows_6,     bf_rows_8, bf_rows_8};
     if (a->n_k == 0)
         bf_rows_empty(a);
     else if (a->n_x <= BF_FEW)
@@ -430,6 +518,42 @@ static void linear_rows_bf16(const struct linear_args *a)
         bf_rows_several(a);
     else
         bf_rows_many(a);
+}
+
+/* Blocks pay sooner than with bf16, as they save looking up. */
+static void f8_rows(const struct linear_args *a)
+{
+    static const rows_fn few[BF_FEW + 1] = {bf_rows_empty, f8_rows_1, f8_rows_2,
+                                            f8_rows_3,     f8_rows_4, f8_rows_6,
+                                            f8_rows_6,     f8_rows_8, f8_rows_8};
+    if (a->n_k == 0)
+        bf_rows_empty(a);
+    else if (a->n_x <= BF_FEW)
+        few[a->n_x](a);
+    else
+        f8_rows_many(a);
+}
+
+/* Rows for whose groups there are tables at once. */
+static void linear_rows_f8(const struct linear_f8_args *a)
+{
+    struct f8_table tables[KERNELS_F8_GROUPS];
+    const size_t most = a->args.n_x <= BF_FEW ? (size_t)F8_NEAR : (size_t)KERNELS_F8_GROUPS;
+    const size_t n_near = a->n_groups < most ? most / a->n_groups : 1;
+    const int shift = a->n_groups > 1 ? __builtin_ctzll(a->block_in) : 63;
+    struct f8_rows rows = {a->args, tables, 0, a->block_out, a->n_groups, shift};
+    for (size_t r = 0; r < a->args.n_w; r += rows.args.n_w) {
+        const size_t block = (a->first + r) / a->block_out;
+        rows.first = (a->first + r) % a->block_out;
+        rows.args.n_w = at_most(a->args.n_w - r, n_near * a->block_out - rows.first);
+        rows.args.w = (const char *)a->args.w + r * a->args.w_stride;
+        rows.args.y = a->args.y + r;
+        rows.args.bias = a->args.bias ? a->args.bias + r : NULL;
+        const size_t n_blocks = (rows.first + rows.args.n_w - 1) / a->block_out + 1;
+        for (size_t i = 0; i < n_blocks * a->n_groups; i++)
+            f8_table_make(&tables[i], a->scales[block * a->n_groups + i]);
+        f8_rows(&rows.args);
+    }
 }
 
 /* ---- columns ---- */
@@ -732,6 +856,7 @@ static double peak_bf16(size_t n_steps)
 void kernels_avx512bf16_fill(struct kernels *k)
 {
     k->linear_rows_bf16 = linear_rows_bf16;
+    k->linear_rows_f8 = linear_rows_f8;
     k->linear_cols_bf16 = linear_cols_bf16;
     k->peak[PEAK_BF16] = peak_bf16;
     k->per_cycle[PEAK_BF16] = 2 * BF_LANES;

@@ -6,6 +6,7 @@
 typedef void to_bf16_fn(uint16_t *out, const float *in, size_t n);
 typedef void to_i8_fn(unsigned char *out, const float *in, size_t n, size_t group, bool split);
 typedef void linear_i8_fn(const struct linear_i8_args *a);
+typedef void linear_f8_fn(const struct linear_f8_args *a);
 
 static void check_to_bf16(const struct slot *slot, const struct kernels *k)
 {
@@ -106,6 +107,100 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
         areas_check();
         free(x_f32);
         free(y0);
+    }
+}
+
+/* Blocks and their scales; n_w and n_k are at least 1. */
+static struct linear_f8_args f8_random(const struct linear_args *args)
+{
+    struct linear_f8_args a = {.args = *args,
+                               .block_out = 1 + random_size(300),
+                               .block_in = (size_t)64 << random_below(3)};
+    a.n_groups = (args->n_k + a.block_in - 1) / a.block_in;
+    a.first = random_below(a.block_out);
+    if (a.n_groups > KERNELS_F8_GROUPS || random_below(3) == 0) {
+        a.n_groups = 1;
+        a.block_in = args->n_k;
+    }
+    const size_t n = ((a.first + args->n_w - 1) / a.block_out + 1) * a.n_groups;
+    float *scales = area_floats(2, n);
+    random_floats(scales, n, PLAIN);
+    if (random_below(16) == 0)
+        scales[random_below(n)] *= 0x1p-130f;
+    a.scales = scales;
+    unsigned char *w = area_place(3, linear_n_weights(args, false), 1);
+    const bool no_numbers = random_below(8) == 0;
+    for (size_t i = 0; i < linear_n_weights(args, false); i++) {
+        w[i] = (unsigned char)random_bits();
+        w[i] -= (w[i] & 0x7f) == 0x7f && !no_numbers;
+    }
+    a.args.w = w;
+    return a;
+}
+
+/* The same weights in bf16, [n_w, n_k]. */
+static uint16_t *f8_written_out(const struct linear_f8_args *a)
+{
+    const size_t n_k = a->args.n_k, n_w = a->args.n_w;
+    uint16_t *const out = malloc((n_w * n_k + 32) * sizeof *out);
+    for (size_t r = 0; r < n_w; r++)
+        for (size_t k = 0; k < n_k; k++) {
+            const unsigned char *const w = a->args.w;
+            const size_t block = (a->first + r) / a->block_out;
+            const float scale = a->scales[block * a->n_groups + k / a->block_in] / 256;
+            float value;
+            scalar->decode[CODE_F8_E4M3](&value, &w[r * a->args.w_stride + k], 1, 1, &scale, NULL);
+            scalar->to_bf16(out + r * n_k + k, &value, 1);
+            if ((out[r * n_k + k] & 0x7f80) == 0)
+                out[r * n_k + k] &= 0x8000;
+        }
+    return out;
+}
+
+/* The bits that the rung's product of bf16 gives, which has its own check. */
+static void check_linear_f8(const struct slot *slot, const struct kernels *k)
+{
+    const struct kernels *const rung = kernels_for("avx512bf16");
+    linear_f8_fn *f;
+    slot_get(slot, k, &f);
+    for (int c = 0; c < N_CASES; c++) {
+        struct linear_args args = bf16_random_shape(false);
+        if (!args.n_w || !args.n_x || !args.n_k)
+            continue;
+        struct linear_f8_args a = f8_random(&args);
+        const size_t n_y = rows_floats(args.n_x, args.y_stride, args.n_w);
+        const size_t stride = (args.n_k + 31) / 32 * 32 + random_below(3);
+        uint16_t *const x = area_place(0, args.n_x * stride * sizeof *x, sizeof *x);
+        float *const y = area_floats(1, n_y), *const expected = malloc(n_y * sizeof *y);
+        float *const row = malloc((args.n_k + args.n_w) * sizeof *row), *bias = row + args.n_k;
+        for (size_t i = 0; i < args.n_x; i++) {
+            random_floats(row, args.n_k, PLAIN);
+            scalar->to_bf16(x + i * stride, row, args.n_k);
+        }
+        random_floats(bias, args.n_w, PLAIN);
+        random_floats(y, n_y, PLAIN);
+        memcpy(expected, y, n_y * sizeof *y);
+        a.args.x = x;
+        a.args.x_stride = stride;
+        a.args.bias = random_below(2) ? bias : NULL;
+        a.args.y = y;
+        snprintf(parameters, sizeof parameters,
+                 "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu blocks %zu x %zu first %zu", k->level,
+                 slot->name, args.n_x, args.n_w, args.n_k, args.w_stride, a.block_out, a.block_in,
+                 a.first);
+        ask_anyhow();
+        f(&a);
+        uint16_t *const w = f8_written_out(&a);
+        args = a.args;
+        args.w = w;
+        args.w_stride = args.n_k;
+        args.y = expected;
+        rung->linear_rows_bf16(&args);
+        expect_same(y, expected, n_y, "differs from the product of bf16");
+        areas_check();
+        free(w);
+        free(row);
+        free(expected);
     }
 }
 
@@ -384,6 +479,42 @@ static void speed_linear_bf16(const struct slot *slot, const struct bench *b)
         return;
     own.flops = b->k->peak[PEAK_BF16] ? bench_peak(b->k->peak[PEAK_BF16]) : 0;
     bench_linear(&own, f, slot->cols, WEIGHT_BF16);
+}
+
+/* Blocks of 128 x 128. */
+static void speed_linear_f8(const struct slot *slot, const struct bench *b)
+{
+    static const size_t rows[] = {1, 2, 4, 8, 32, 256};
+    enum { N_K = 2048, BLOCK = 128 };
+    linear_f8_fn *f;
+    struct bench own = *b;
+    slot_get(slot, b->k, &f);
+    if (!f)
+        return;
+    own.flops = b->k->peak[PEAK_BF16] ? bench_peak(b->k->peak[PEAK_BF16]) : 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const size_t n_w = rows[i] < 32 ? BENCH_WEIGHT_BYTES / 2 / N_K / rows[i] : 1024;
+        const struct linear_f8_args a = {.args = {.y = b->y,
+                                                  .y_stride = n_w,
+                                                  .x = b->x,
+                                                  .x_stride = N_K,
+                                                  .n_x = rows[i],
+                                                  .w = b->w,
+                                                  .w_stride = N_K,
+                                                  .n_w = n_w,
+                                                  .n_k = N_K,
+                                                  .scale = 1},
+                                         .scales = b->x,
+                                         .block_out = BLOCK,
+                                         .n_groups = N_K / BLOCK,
+                                         .block_in = BLOCK};
+        char what[64];
+        double seconds;
+        snprintf(what, sizeof what, "%zu x [%zu, %d]", rows[i], n_w, (int)N_K);
+        BENCH_BEST(seconds, f(&a));
+        bench_line(&own, what, seconds, 2. * (double)rows[i] * N_K * (double)n_w,
+                   (double)(n_w * N_K));
+    }
 }
 
 static void speed_to_bf16(const struct slot *slot, const struct bench *b)

@@ -845,6 +845,77 @@ static void test_written_out(void **state)
     }
 }
 
+/* y[MAX_X, n_out] = x times rows of the matrix, from the third on, or of a copy in bf16. */
+static void rounded_products(struct compute *c, const struct matrix *m, const uint16_t *copy,
+                             const float *x, size_t n, float *y)
+{
+    struct linear l = linear_of(m, NULL);
+    struct operand_room room;
+    size_t n_bytes;
+    const size_t first = m->n_out > 3 ? 3 : 0;
+    l.n_out = l.block = l.block_stride = (int)(m->n_out - first);
+    l.quant_first = first;
+    if (copy) {
+        l.quant = NULL;
+        l.w = copy + first * m->n_in;
+        l.dtype = DTYPE_BF16;
+        l.stride = m->n_in;
+    }
+    assert_true(operand_room_bytes(n, m->n_in, 3, &n_bytes));
+    void *const base = aligned_alloc(64, n_bytes);
+    room = operand_room(base, n, m->n_in, 3);
+    struct product p = {.l = &l, .x = x, .y = y, .x_stride = m->n_in, .n = n, .room = &room};
+    compute_run(c, task, &p);
+    free(base);
+}
+
+static void check_rounded(const struct matrix *m, const char *level)
+{
+    struct err e;
+    const size_t n_w = m->n_out * m->n_in, n_y = MAX_X * m->n_out;
+    uint16_t *const copy = malloc((n_w + 32) * sizeof *copy);
+    float *const x = malloc((MAX_X * m->n_in + 2 * n_y) * sizeof *x);
+    float *const y = x + MAX_X * m->n_in, *const expected = y + n_y;
+    for (size_t i = 0; i < n_w; i++) {
+        const float w = (float)m->w[i];
+        kernels_for("scalar")->to_bf16(copy + i, &w, 1);
+    }
+    random_floats(x, MAX_X * m->n_in);
+    for (int n_threads = 1; n_threads <= 3; n_threads++)
+        for (size_t n = 1; n <= MAX_X; n += 13) {
+            struct compute *const c = compute_open(n_threads, level, &e);
+            memset(y, 0, 2 * n_y * sizeof *y);
+            rounded_products(c, m, NULL, x, n, y);
+            rounded_products(c, m, copy, x, n, expected);
+            expect_same(m, y, expected, n_y, "a copy in bf16");
+            compute_close(c);
+        }
+    free(copy);
+    free(x);
+}
+
+/* Where codes are rounded to bf16, the bits are those of the same matrix written out so. */
+static void test_rounded(void **state)
+{
+    (void)state;
+    int n = 0, n_levels = 0;
+    for (const char *const *level = kernels_levels; *level; level++) {
+        const struct kernels *const kernels = kernels_for(*level);
+        n_levels += kernels && kernels->linear_rows_f8;
+        for (size_t i = 0; kernels && i < N_VARIANTS; i++) {
+            struct matrix m = matrix_make(&variants[i]);
+            matrix_fill(&m);
+            matrix_init(&m);
+            if (quant_meets_bf16(kernels, &m.quant)) {
+                check_rounded(&m, *level);
+                n++;
+            }
+            matrix_free(&m);
+        }
+    }
+    assert_int_equal(n, 4 * n_levels); /* groups of 100 columns stay with f32 */
+}
+
 static void test_lookup(void **state)
 {
     (void)state;
@@ -1156,8 +1227,9 @@ int main(void)
         cmocka_unit_test(test_values),   cmocka_unit_test(test_products),
         cmocka_unit_test(test_whole),    cmocka_unit_test(test_sorted),
         cmocka_unit_test(test_unsorted), cmocka_unit_test(test_written_out),
-        cmocka_unit_test(test_lookup),   cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_accepted),
+        cmocka_unit_test(test_rounded),  cmocka_unit_test(test_lookup),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_accepted),
     };
     return cmocka_run_group_tests_name("quant", tests, NULL, NULL);
 }

@@ -164,14 +164,20 @@ static void gather(struct worker *w, const struct pass *p, const float *in)
 
 /* ---- experts ---- */
 
-/* gpt_oss: (up + 1) * gate * sigmoid(1.702 * gate), both clamped; gate and up lie side by side. */
-static void clamped_swiglu(float limit, const float *gate_up, float *up, size_t n)
+/* gpt_oss: (up + 1) * gate * sigmoid(alpha * gate), both clamped, which is (up + 1) * silu(alpha *
+ * gate) / alpha. Pairs of gate and up lie side by side; the gates are moved together. */
+static void clamped_swiglu(const struct kernels *kernels, float limit, float *gate_up, float *up,
+                           size_t n)
 {
+    const float alpha = 1.702f;
     for (size_t i = 0; i < n; i++) {
-        const float g = fminf(gate_up[2 * i], limit);
-        const float u = fminf(fmaxf(gate_up[2 * i + 1], -limit), limit);
-        up[i] = (u + 1) * g / (1 + expf(-1.702f * g));
+        const float g = gate_up[2 * i], u = gate_up[2 * i + 1];
+        up[i] = (u > limit ? limit : u < -limit ? -limit : u) + 1;
+        gate_up[i] = alpha * (g > limit ? limit : g);
     }
+    kernels->silu(gate_up, n);
+    kernels->mul(up, gate_up, n);
+    kernels->scale(up, up, 1 / alpha, n);
 }
 
 /* up = activation, for this worker's part of rows [first, last). */
@@ -185,7 +191,7 @@ static void expand_interleaved(struct worker *w, const struct pass *p, const str
     linear_share(w, expert->gate_up.n_out, &begin, &end);
     linear_apply(w, &expert->gate_up, &rows, p->moe.gate + first * 2 * size, 2 * size, LINEAR_SET);
     for (size_t i = first; i < last; i++)
-        clamped_swiglu(p->spec->moe.swiglu_limit, p->moe.gate + i * 2 * size + begin,
+        clamped_swiglu(w->kernels, p->spec->moe.swiglu_limit, p->moe.gate + i * 2 * size + begin,
                        p->moe.up + i * size + begin / 2, (end - begin) / 2);
 }
 
@@ -253,26 +259,42 @@ static void run_experts(struct worker *w, const struct pass *p, int layer)
     }
 }
 
-/* out[i] (= or +=) the weighted sum of what token i's experts brought. */
-static void combine(struct worker *w, const struct pass *p, float *out, enum linear_store store)
+/* The weighted sum of what token i's experts brought, in the first one's place. */
+static float *sum_of_token(const struct kernels *kernels, const struct pass *p, size_t i)
 {
     const struct moe_spec *const spec = &p->spec->moe;
     const size_t hidden = (size_t)p->spec->hidden_size, n_k = (size_t)spec->num_experts_per_tok;
-    const float scale = p->spec->residual_multiplier;
+    const float *const weights = p->moe.weights + i * n_k;
+    const int *const slots = p->moe.slot + i * n_k;
+    float *const sum = p->moe.out + (size_t)slots[0] * hidden;
+    kernels->scale(sum, sum, weights[0], hidden);
+    if (spec->shared_intermediate_size) {
+        float *const shared = p->moe.shared_out + i * hidden;
+        if (spec->shared_switch)
+            kernels->scale(shared, shared, 1 / (1 + expf(-p->moe.shared_switch[i])), hidden);
+        kernels->add(sum, shared, hidden);
+    }
+    for (size_t k = 1; k < n_k; k++) {
+        float *const one = p->moe.out + (size_t)slots[k] * hidden;
+        kernels->scale(one, one, weights[k], hidden);
+        kernels->add(sum, one, hidden);
+    }
+    return sum;
+}
+
+/* out[i] (= or +=) these sums. */
+static void combine(struct worker *w, const struct pass *p, float *out, enum linear_store store)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
     size_t begin, end;
     worker_share(w, (size_t)p->n, 1, &begin, &end);
     for (size_t i = begin; i < end; i++) {
-        float shared = spec->shared_intermediate_size ? 1 : 0;
-        if (spec->shared_switch)
-            shared = 1 / (1 + expf(-p->moe.shared_switch[i]));
-        for (size_t d = 0; d < hidden; d++) {
-            float sum = shared != 0 ? shared * p->moe.shared_out[i * hidden + d] : 0;
-            for (size_t k = 0; k < n_k; k++)
-                sum += p->moe.weights[i * n_k + k] *
-                       p->moe.out[(size_t)p->moe.slot[i * n_k + k] * hidden + d];
-            float *const to = &out[i * hidden + d];
-            *to = store == LINEAR_ADD ? *to + scale * sum : scale * sum;
-        }
+        float *const sum = sum_of_token(w->kernels, p, i), *const to = out + i * hidden;
+        w->kernels->scale(sum, sum, p->spec->residual_multiplier, hidden);
+        if (store == LINEAR_ADD)
+            w->kernels->add(to, sum, hidden);
+        else
+            memcpy(to, sum, hidden * sizeof *to);
     }
     worker_sync(w);
 }

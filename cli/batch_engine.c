@@ -24,8 +24,7 @@
 #include "cli/stream.h"
 
 enum {
-    PASS_ROWS = 256,  /* of a pass: what products take at once */
-    PROMPT_ROWS = 64, /* of those, the least that are there for prompts */
+    PROMPT_ROWS = 64, /* of a pass, the least that are there for prompts */
     KEPT = 16,        /* slots more than lines, for beginnings */
     WORTH = 16,       /* tokens in common that are worth sharing, and waiting for */
     SCORED_ROWS = 64, /* most rows of logits in a pass that scores */
@@ -86,7 +85,8 @@ static size_t most_memory(const struct options *o)
 /* Rows of the largest pass. */
 static int most_rows(const struct batch_engine *e)
 {
-    return max_int(PASS_ROWS, PROMPT_ROWS + e->n_parallel);
+    const struct model_info *const info = model_info(e->tools->loaded->model);
+    return max_int(info->pass_rows, PROMPT_ROWS + e->n_parallel);
 }
 
 static struct session_params params_of(const struct batch_engine *e)
@@ -242,7 +242,7 @@ static int compare_ids(const struct slot *a, const struct slot *b)
 {
     const size_t n = n_common(a, b);
     if (n == a->n_ids || n == b->n_ids)
-        return (n < b->n_ids ? -1 : 0) + (n < a->n_ids ? 1 : 0);
+        return (a->n_ids > n) - (b->n_ids > n);
     return a->ids[n] < b->ids[n] ? -1 : 1;
 }
 

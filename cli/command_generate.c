@@ -136,10 +136,11 @@ static bool read_prompt(struct generation *g, struct err *e)
     struct run *r = &g->run;
     struct terminal_progress progress = run_begin_progress(r);
     const double began = terminal_clock();
+    const size_t most = (size_t)model_info(r->loaded.model)->pass_rows;
     bool ok = true;
     session_expect(r->session, (int)r->ids.n);
     for (size_t at = 0, n; ok && at < r->ids.n && g->finish != FINISH_INTERRUPTED; at += n) {
-        n = r->ids.n - at < RUN_BATCH ? r->ids.n - at : RUN_BATCH;
+        n = r->ids.n - at < most ? r->ids.n - at : most;
         terminal_progress(&progress, at, r->ids.n);
         ok = generator_prompt(g->generator, r->ids.id + at, (int)n, e);
         if (stream_interrupted())

@@ -61,9 +61,10 @@ static bool open_scoring(struct scoring *s, const struct options *o, struct err 
     if (!run_load(&s->run, o, "score", RUN_TOKENIZER_OPTIONAL, e))
         return false;
     const size_t n = s->run.ids.n;
-    const size_t row = (size_t)model_info(s->run.loaded.model)->vocab_size * sizeof(float);
+    const struct model_info *const info = model_info(s->run.loaded.model);
+    const size_t row = (size_t)info->vocab_size * sizeof(float), most = (size_t)info->pass_rows;
     size_t n_rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
-    n_rows = n_rows < RUN_BATCH ? n_rows : RUN_BATCH;
+    n_rows = n_rows < most ? n_rows : most;
     s->n_rows = (int)(n_rows < n ? n_rows : n);
     if (!run_open_session(&s->run, 0, s->n_rows, e))
         return false;

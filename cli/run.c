@@ -95,7 +95,8 @@ enum session_kv run_kv(const struct options *o)
 
 bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
 {
-    const int most = model_info(r->loaded.model)->max_positions;
+    const struct model_info *const info = model_info(r->loaded.model);
+    const int most = info->max_positions;
     size_t needed;
     if (!checked_add(r->ids.n, n_more, &needed) || needed > (size_t)most)
         needed = (size_t)most;
@@ -105,7 +106,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
                        r->ids.n, r->n_context);
     const struct session_params params = {
         .n_context = r->n_context,
-        .n_batch = max_int(n_rows, min_int(RUN_BATCH, (int)r->ids.n)),
+        .n_batch = max_int(n_rows, min_int(info->pass_rows, (int)r->ids.n)),
         .n_rows = n_rows,
         .n_threads = compute_n_threads(r->loaded.compute),
         .precision = (enum precision)r->o->precision,

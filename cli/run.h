@@ -11,10 +11,6 @@
 #include "cli/buffer.h"
 #include "models/session.h"
 
-/* Tokens of a prompt that go through the layers at once: enough to read each weight seldom, few
- * enough that Ctrl-C and the progress line are heard in between. */
-enum { RUN_BATCH = 256 };
-
 /* How much a run depends on a tokenizer. */
 enum run_tokenizer {
     RUN_TOKENIZER_UNUSED,

@@ -3,6 +3,7 @@
 #include "core/kernels/kernels.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -300,19 +301,29 @@ static bool is_mine(const struct worker *w, const struct attend *a, int turn, in
     return (size_t)head >= begin && (size_t)head < end;
 }
 
+/* How many blocks two runs have in common, of the first `most` and before both queries. */
+static int blocks_shared(const struct call *c, const struct attend_run *a,
+                         const struct attend_run *b, int most)
+{
+    const int before = min_int(a->position, b->position) / KV_PAGE;
+    return kv_shared(c->kv, a->sequence, b->sequence, min_int(most, before));
+}
+
 /* How many of n runs, from the first on and one at least, make up one unit of at most most_rows
  * rows: so many that most blocks need not be read again. *n_shared gets how many they all have in
- * common. Only blocks before all queries count, and no windows. */
+ * common. A run that has far more in common with the one behind it begins the next unit. No
+ * windows. */
 static int runs_together(const struct call *c, const struct attend_run *runs, int n, int most_rows,
                          int *n_shared)
 {
-    int together = 1, shared = runs->position / KV_PAGE;
+    int together = 1, shared = INT_MAX;
     *n_shared = 0;
     for (int others = 1; others < n && !c->a->window; others++) {
         const struct attend_run *const last = &runs[others];
-        const int before = min_int(shared, last->position / KV_PAGE);
-        shared = kv_shared(c->kv, runs->sequence, last->sequence, before);
+        shared = blocks_shared(c, runs, last, shared);
         if (shared == 0 || count_rows(c, runs, others + 1) > most_rows)
+            break;
+        if (others + 1 < n && blocks_shared(c, last, last + 1, INT_MAX) > 2 * shared)
             break;
         if (others * shared > (together - 1) * *n_shared) {
             together = others + 1;

@@ -82,8 +82,7 @@ static bool check_groups(struct quant *q, const struct quant_format *format, con
     if (q->type == QUANT_MXFP4) {
         q->block_out = 1;
         q->block_in = MXFP4_BLOCK;
-    }
-    if (q->block_in > q->n_in)
+    } else if (q->block_in > q->n_in)
         q->block_in = q->n_in;
     q->n_groups = divide_up(q->n_in, q->block_in);
     const bool may_be_cut = q->type == QUANT_F8 || q->type == QUANT_GPTQ;

@@ -70,7 +70,7 @@ static float e8m0_to_f32(unsigned char code)
     return f;
 }
 
-/* Of groups [g, g + n). */
+/* Of groups [g, g + n): where they lie side by side, those of rows behind it too. */
 static void read_scales(const struct kernels *kernels, const struct quant *q, size_t row, size_t g,
                         size_t n, float *out)
 {
@@ -78,6 +78,7 @@ static void read_scales(const struct kernels *kernels, const struct quant *q, si
     const size_t size = dtype_size(q->scale_dtype), step = line.step * size;
     const unsigned char *from = q->scales + (line.first + g * line.step) * size;
     unsigned char gathered[MAX_GROUPS * 4];
+    assert(line.step == 1 || n <= MAX_GROUPS);
     if (line.step != 1 && size == 4)
         for (size_t i = 0; i < n; i++)
             memcpy(gathered + 4 * i, from + i * step, 4);
@@ -315,7 +316,6 @@ void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size
         f8.args.n_w = min_size(end - r, most - f8.first);
         const size_t n = (f8.first + f8.args.n_w - 1) / q->block_out + 1;
         read_scales(kernels, q, r, 0, n * q->n_groups, scales);
-        kernels->scale(scales, scales, 0x1p8f, n * q->n_groups);
         f8.args.w = q->codes + r * q->row_bytes;
         f8.args.y = a->y + (r - row);
         f8.args.bias = a->bias ? a->bias + (r - row) : NULL;

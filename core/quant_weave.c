@@ -62,7 +62,7 @@ size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q)
     struct quant sorted = *q;
     sorted.g_idx = NULL;
     if (!kernels->linear_woven[type] || quant_i8_group(&sorted) == 0 || q->n_woven ||
-        q->n_out < STRIP || dtype_size(q->scale_dtype) != SCALE_BYTES ||
+        q->n_out < STRIP || q->type == QUANT_MXFP4 || dtype_size(q->scale_dtype) != SCALE_BYTES ||
         q->n_in * q->layout->bits % 32 != 0 || (q->g_idx && !can_sort(q)))
         return 0;
     return codes_bytes(q) + scales_bytes(q) + zeros_bytes(q) +

@@ -41,6 +41,7 @@ struct model_info {
     const char *model_type; /* "llama" */
     int vocab_size;         /* logits per token, and the ids that may go in */
     int max_positions;      /* the longest context that the model was made for */
+    int pass_rows;          /* tokens of a prompt that go through the layers at once */
     size_t n_parameters;    /* tied embeddings counted once */
     size_t weight_bytes;    /* as stored */
 };

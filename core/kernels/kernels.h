@@ -74,14 +74,15 @@ struct linear_args {
 /*
  * The same with weights of E4M3 that share scales in blocks of rows and columns, and are rounded to
  * bf16 once they are scaled:
- *     w(r, k) = bf16(code(r, k) * 2^-8 * scales[(first + r) / block_out * n_groups + k / block_in])
- * What would be subnormal is 0, and so is what has the code 0. At most KERNELS_F8_GROUPS in a row.
+ *     w(r, k) = bf16(code(r, k) * scales[(first + r) / block_out * n_groups + k / block_in])
+ * What is subnormal in f32 is 0, and so is what has the code 0. n_groups is KERNELS_F8_GROUPS at
+ * most.
  */
 enum { KERNELS_F8_GROUPS = 256 };
 
 struct linear_f8_args {
-    struct linear_args args; /* w: the codes */
-    const float *scales;     /* times 2^8, as codes are made numbers by way of f16 */
+    struct linear_args args; /* w: the codes; n_k is at least 1 */
+    const float *scales;
     size_t first;
     size_t block_out;
     size_t n_groups;

@@ -254,7 +254,7 @@ static inline vi v_long(vi acc, vi sums)
                                 _mm256_madd_epi16((__m256i)sums, _mm256_set1_epi16(1)));
 }
 
-/* 16 bits hold a pair of products, 2 * 128 * 127, and eight of those with 4 bits, 16 * 15 * 128. */
+/* 16 bits hold a pair of products, 2 * 128 * 127, and eight of those with U4, 16 * 15 * 128. */
 static inline vi dot_pairs(vi acc, __m256i unsigned8, __m256i signed8)
 {
     return v_long(acc, (vi)_mm256_maddubs_epi16(unsigned8, signed8));

@@ -16,7 +16,7 @@ static inline vi v_long(vi acc, vi sums)
                                 _mm512_madd_epi16((__m512i)sums, _mm512_set1_epi16(1)));
 }
 
-/* 16 bits hold a pair of products, 2 * 128 * 127, and eight of those with 4 bits, 16 * 15 * 128. */
+/* 16 bits hold a pair of products, 2 * 128 * 127, and eight of those with U4, 16 * 15 * 128. */
 static inline vi dot_pairs(vi acc, __m512i unsigned8, __m512i signed8)
 {
     return v_long(acc, (vi)_mm512_maddubs_epi16(unsigned8, signed8));

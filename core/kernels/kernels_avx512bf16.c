@@ -1,5 +1,5 @@
 /*
- * The rung for x86 with AVX-512 BF16: Intel since Cooper Lake and Sapphire Rapids, AMD since Zen 4.
+ * The rung for x86 with AVX-512 BF16 and VBMI: Intel since Sapphire Rapids, AMD since Zen 4.
  * Products of pairs of bf16 are summed in f32 by one instruction, so activations are rounded to
  * bf16 and weights stay as they are. The instruction takes subnormal numbers for zero.
  *
@@ -92,11 +92,11 @@ INLINE void bf_ask_y(const struct linear_args *a, size_t i, size_t r, size_t n_l
 }
 
 /* How long pieces of k are, but for the last: about equal, or there would be no time to fetch what
- * comes after a short one. */
+ * comes after a short one. Whole vectors of E4M3, whose sums bf16 has too. */
 INLINE size_t bf_piece_k(size_t n_k, size_t most)
 {
-    const size_t n_taken = (n_k + most - 1) / most * F8_CODES;
-    return n_taken ? (n_k + n_taken - 1) / n_taken * F8_CODES : most;
+    const size_t n_pieces = (n_k + most - 1) / most, n_all = n_pieces * F8_CODES;
+    return n_pieces ? (n_k + n_all - 1) / n_all * F8_CODES : most;
 }
 
 /* What many rows of x meet at once: values [k, k + n) of the outputs [r, r + n_w). */
@@ -526,9 +526,7 @@ static void f8_rows(const struct linear_args *a)
     static const rows_fn few[BF_FEW + 1] = {bf_rows_empty, f8_rows_1, f8_rows_2,
                                             f8_rows_3,     f8_rows_4, f8_rows_6,
                                             f8_rows_6,     f8_rows_8, f8_rows_8};
-    if (a->n_k == 0)
-        bf_rows_empty(a);
-    else if (a->n_x <= BF_FEW)
+    if (a->n_x <= BF_FEW)
         few[a->n_x](a);
     else
         f8_rows_many(a);

@@ -158,10 +158,12 @@ static int32_t zero_of(const struct linear_i8_args *a, size_t r, size_t g)
 /* What code k of row r means, and what row i of x has there. */
 static int32_t w_code(const struct linear_i8_args *a, int type, size_t r, size_t k)
 {
-    const unsigned char *const row = a->w + r * a->w_stride;
     static const int twice_e2m1[] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+    const unsigned char *const row = a->w + r * a->w_stride;
+    if (type == DOT_I8)
+        return (int8_t)row[k];
     const int half = row[k / 2] >> k % 2 * 4 & 15;
-    return type == DOT_I8 ? (int8_t)row[k] : type == DOT_U4 ? half : twice_e2m1[half];
+    return type == DOT_U4 ? half : twice_e2m1[half];
 }
 
 static float w_scale(const struct linear_i8_args *a, size_t i)

@@ -961,6 +961,9 @@ static void test_extremes(void **state)
                            &(struct quant_parts){.codes = &t, .scales = &s}, 1, 32, &e));
     quant_row(kernels_best(), &q, 0, out);
     assert_true(out[0] == 0x1p-127f && out[1] == 4 * 0x1p-127f && out[2] == 0);
+    assert_false(quant_init(&q, &(struct quant_format){.type = QUANT_MXFP4},
+                            &(struct quant_parts){.codes = &t, .scales = &s}, 1, 16, &e));
+    assert_string_equal(e.text, "b: groups of 32 do not divide 16 columns");
     assert_true(quant_init(&q, &(struct quant_format){.type = QUANT_F8},
                            &(struct quant_parts){.codes = &w, .scales = &h}, 1, 4, &e));
     quant_row(kernels_best(), &q, 0, out);

@@ -38,10 +38,10 @@ enum { CODE_F8_E4M3, CODE_I8, CODE_U8, CODE_U4, CODE_F4_E2M1, N_CODE_TYPES };
 /* What a level's dots multiply: f32 by FMA, pairs of bf16 into f32, fours of int8 into int32. */
 enum { PEAK_F32, PEAK_BF16, PEAK_INT8, N_PEAKS };
 
-/* Codes of weights that linear_i8 multiplies as integers. U4 and F4 lie two to a byte, the lower
- * half first. F4 are of E2M1 and count twice their value, a whole number from -12 to 12; so their
- * scales, all of this type, count half: 2^(byte - 128) where OCP Microscaling's E8M0 says 2^(byte -
- * 127), and 255 is NaN. They have no zero points. */
+/* Codes of weights that linear_i8 multiplies as integers; linear_woven has the first two. U4 and F4
+ * lie two to a byte, the lower half first. F4 are of E2M1 and count twice their value, a whole
+ * number from -12 to 12, so their scales count half: bytes that mean 2^(byte - 128) where OCP
+ * Microscaling's E8M0 has 2^(byte - 127), and 255 is NaN. They have no zero points. */
 enum { DOT_I8, DOT_U4, N_WOVEN_TYPES, DOT_F4 = N_WOVEN_TYPES, N_DOT_TYPES };
 enum { SCALE_E8M0_HALF = N_WEIGHT_TYPES };
 

@@ -94,7 +94,8 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
 /* The longest context: what the config says, or what a scaling of the positions stretches it to.
  * Only a table of learned positions really ends there. */
 /* Enough to read each weight seldom, few enough that progress is seen in between. Where experts
- * share them, so many that each gets EXPERT_ROWS, if memory for all that they make allows. */
+ * share them, so many that each gets EXPERT_ROWS, but no more than MOST_ROWS: what experts make
+ * takes memory for each. */
 static int pass_rows(const struct model_spec *spec)
 {
     enum { ROWS = 256, EXPERT_ROWS = 64, MOST_ROWS = 1024 };

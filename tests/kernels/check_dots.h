@@ -1,7 +1,7 @@
 /*
- * Checks of the slots whose operands are rounded: to_bf16, to_i8 and linear_i8. Part of
- * check_kernels.c, which has the vocabulary. What is EXACT must equal the definition bit for bit;
- * the definition is held against doubles, from the formulas in kernels.h.
+ * Checks of the slots whose operands are rounded: to_bf16, to_i8, linear_i8, and the products of
+ * bf16. Part of check_kernels.c, which has the vocabulary. What is EXACT must equal the definition
+ * bit for bit; the definition is held against doubles, from the formulas in kernels.h.
  */
 typedef void to_bf16_fn(uint16_t *out, const float *in, size_t n);
 typedef void to_i8_fn(unsigned char *out, const float *in, size_t n, size_t group, bool split);
@@ -273,8 +273,8 @@ static void random_e8m0(unsigned char *scales, size_t n)
             (unsigned char)(random_below(100) ? 110 + random_below(20) : 253 + random_below(7));
 }
 
-/* A shape that the areas hold, and its operands; y0 is what y holds before. */
-static struct linear_i8_args i8_random(int type, bool woven, float *y0)
+/* A shape that the areas hold. */
+static struct linear_i8_args i8_random_shape(int type, bool woven)
 {
     const bool large = random_below(32) == 0; /* more rows than a kernel takes at once */
     struct linear_i8_args a = {.n_x = large ? 500 + random_below(60) : 1 + random_size(40),
@@ -314,7 +314,14 @@ static struct linear_i8_args i8_random(int type, bool woven, float *y0)
     a.scale = random_below(3) ? 1 : random_unit() * 4;
     a.zero = type == DOT_U4 ? 8 : 0;
     a.zero_row = woven ? 8 * random_below(3) : random_below(17);
+    return a;
+}
 
+/* The same with operands; y0 is what y holds before. */
+static struct linear_i8_args i8_random(int type, bool woven, float *y0)
+{
+    struct linear_i8_args a = i8_random_shape(type, woven);
+    const size_t n_groups = a.n_k / a.w_group, row = type == DOT_I8 ? a.n_k : (a.n_k + 1) / 2;
     const size_t n_w = a.n_w ? (a.n_w - 1) * a.w_stride + row : 0;
     const size_t n_scales = a.n_w ? (a.n_w - 1) * a.scale_stride + n_groups : 0;
     const size_t n_zeros = (a.zero_row + a.n_w + 7) / 8 * n_groups;

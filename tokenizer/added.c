@@ -63,15 +63,18 @@ static bool stands_alone(const struct piece *in, struct token_span match)
     return !before && !behind;
 }
 
-static void widen(const struct added_token *token, const struct piece *in, size_t taken,
+static void widen(const struct added_token *token, const struct piece *in, size_t done,
                   struct token_span *match)
 {
-    while (token->lstrip && match->start > taken) {
+    while (token->lstrip && match->start > done) {
         size_t before = char_before(in, match->start);
         if (!unicode_is_space(utf8_get(in->data + before))) {
             break;
         }
         match->start = before;
+    }
+    if (token->lstrip && match->start < done) {
+        match->start = done;
     }
     while (token->rstrip && match->end < in->n &&
            unicode_is_space(utf8_get(in->data + match->end))) {
@@ -80,13 +83,13 @@ static void widen(const struct added_token *token, const struct piece *in, size_
 }
 
 const struct added_token *added_find(const struct added *a, const struct added_set *set,
-                                     const struct piece *in, size_t taken, bool parse_special,
-                                     struct token_span *match)
+                                     const struct piece *in, bool parse_special,
+                                     struct added_search *search, struct token_span *match)
 {
     if (!set->trie.n_nodes) {
         return NULL;
     }
-    for (size_t i = taken; i < in->n;) {
+    for (size_t i = search->from; i < in->n;) {
         size_t size = 0;
         int32_t found = maybe_at(set, in->data + i, in->n - i)
                             ? longest_at(set, in->data + i, in->n - i, &size)
@@ -103,8 +106,12 @@ const struct added_token *added_find(const struct added *a, const struct added_s
             (token->single_word && !stands_alone(in, *match))) {
             continue;
         }
-        widen(token, in, taken, match);
-        return token;
+        search->from = i;
+        widen(token, in, search->done, match);
+        if (match->start < match->end) {
+            search->done = match->end;
+            return token;
+        }
     }
     return NULL;
 }
@@ -127,7 +134,8 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
 {
     struct added *a = &t->added;
     int32_t id = vocab_find(&t->vocab, token->content, token->n_content);
-    if (id < 0) {
+    const bool outside = id < 0;
+    if (outside) {
         id = token->id;
         struct bytes content = {(const unsigned char *)token->content, token->n_content};
         if (!vocab_add(&t->vocab, content, id, e)) {
@@ -147,6 +155,7 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
     *new = *token;
     new->id = id;
     new->content = NULL; /* its id knows the spelling */
+    new->outside = outside;
     a->lstrip = a->lstrip || token->lstrip;
     a->single_word = a->single_word || token->single_word;
     a->n++;

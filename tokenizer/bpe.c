@@ -118,10 +118,20 @@ static bool decorated(const struct bpe *b, struct text *out, const char **c, siz
     return true;
 }
 
-/* Symbols for a character that is not in the vocabulary: its bytes where all have a token, else the
- * unknown token, else nothing. *unknown: the last symbol is one that may be fused with. */
+/* The unknown token that is still to come, if any: *unknown is where its characters begin, or NONE.
+ */
+static bool push_pending(const struct bpe *b, struct bpe_scratch *s, uint32_t *unknown)
+{
+    const uint32_t start = *unknown;
+    *unknown = NONE;
+    return start == NONE || push(s, b->unk, start);
+}
+
+/* For a character that is not in the vocabulary: its bytes where all have a token, else the unknown
+ * token, else nothing. As in huggingface/tokenizers, the unknown token comes once a character is
+ * neither fused with it nor spelled in bytes. */
 static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char *c, size_t n,
-                         size_t start, bool *unknown)
+                         size_t start, uint32_t *unknown)
 {
     int escaped = n == 3 ? utf8_escaped_byte(utf8_get(c)) : -1;
     char byte = (char)escaped;
@@ -138,21 +148,29 @@ static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char 
             return false;
         }
     }
-    if (all || b->unk < 0 || (*unknown && b->fuse_unk)) {
+    if (all || b->unk < 0 || (*unknown != NONE && b->fuse_unk)) {
         return true;
     }
-    *unknown = true;
-    return push(s, b->unk, start);
+    if (!push_pending(b, s, unknown)) {
+        return false;
+    }
+    *unknown = (uint32_t)start;
+    return true;
+}
+
+static bool push_known(const struct bpe *b, struct bpe_scratch *s, int32_t id, size_t start,
+                       uint32_t *unknown)
+{
+    return push_pending(b, s, unknown) && push(s, id, start);
 }
 
 static bool symbols_of_bytes(const struct bpe *b, struct bpe_scratch *s, const struct piece *word)
 {
-    bool unknown = false;
+    uint32_t unknown = NONE;
     for (size_t i = 0; i < word->n; i++) {
         int32_t id = b->byte_level[(unsigned char)word->data[i]];
         if (id >= 0) {
-            unknown = false;
-            if (!push(s, id, i)) {
+            if (!push_known(b, s, id, i, &unknown)) {
                 return false;
             }
             continue;
@@ -163,14 +181,20 @@ static bool symbols_of_bytes(const struct bpe *b, struct bpe_scratch *s, const s
             return false;
         }
     }
-    return true;
+    return push_pending(b, s, &unknown);
+}
+
+int32_t bpe_find_char(const struct tokenizer *t, const char *c, size_t n)
+{
+    const int32_t id = vocab_find(&t->vocab, c, n);
+    return id >= 0 && !(t->mark[id] & TOKEN_OUTSIDE) ? id : -1;
 }
 
 static bool symbols_of_chars(struct encoder *en, struct bpe_scratch *s, const struct piece *word)
 {
     const struct bpe *b = &en->t->bpe;
     bool plain = !*b->prefix && !*b->suffix;
-    bool unknown = false;
+    uint32_t unknown = NONE;
     for (size_t i = 0; i < word->n;) {
         const char *c = word->data + i;
         size_t size = utf8_size(*c);
@@ -182,21 +206,15 @@ static bool symbols_of_chars(struct encoder *en, struct bpe_scratch *s, const st
             if (!decorated(b, &en->word, &c, &n, i == 0, i + size == word->n)) {
                 return false;
             }
-            id = vocab_find(&en->t->vocab, c, n);
+            id = bpe_find_char(en->t, c, n);
         }
-        bool good;
-        if (id >= 0) {
-            unknown = false;
-            good = push(s, id, i);
-        } else {
-            good = push_unknown(b, s, c, n, i, &unknown);
-        }
-        if (!good) {
+        if (!(id >= 0 ? push_known(b, s, id, i, &unknown)
+                      : push_unknown(b, s, c, n, i, &unknown))) {
             return false;
         }
         i += size;
     }
-    return true;
+    return push_pending(b, s, &unknown);
 }
 
 /* ---- merging a short word -------------------------------------------------------------------- */
@@ -495,6 +513,12 @@ static bool encode_part(struct encoder *en, const struct piece *word)
     return emit_all(en, s, word);
 }
 
+static bool is_known(const struct encoder *en, const char *c)
+{
+    const size_t n = utf8_size(*c);
+    return (n == 1 ? en->t->bpe.ascii[(unsigned char)*c] : bpe_find_char(en->t, c, n)) >= 0;
+}
+
 static bool may_cut(const struct encoder *en, uint32_t left, const char *right)
 {
     const struct bpe *b = &en->t->bpe;
@@ -503,8 +527,7 @@ static bool may_cut(const struct encoder *en, uint32_t left, const char *right)
         return false;
     }
     /* An unknown character may be fused with what stands before. */
-    size_t n = utf8_size(*right);
-    return n == 1 ? b->ascii[(unsigned char)*right] >= 0 : vocab_find(&en->t->vocab, right, n) >= 0;
+    return is_known(en, right);
 }
 
 static bool encode_cut(struct encoder *en, const struct piece *word)
@@ -519,13 +542,16 @@ static bool encode_cut(struct encoder *en, const struct piece *word)
             }
             start = i;
         }
-        left = utf8_get(word->data + i);
+        /* Where nothing stands for an unknown character, its neighbours meet. */
+        if (en->t->bpe.unk >= 0 || is_known(en, word->data + i)) {
+            left = utf8_get(word->data + i);
+        }
     }
     struct piece part = piece_slice(word, start, word->n);
     return encode_part(en, &part);
 }
 
-/* The id of a word that is in the vocabulary as it stands, -1 where it is not or is special. */
+/* The id of a word that is in the vocabulary as it stands, -1 where there is none. */
 static int32_t whole_word(struct encoder *en, const struct piece *word)
 {
     const struct vocab *v = &en->t->vocab;
@@ -551,7 +577,7 @@ bool bpe_encode(struct encoder *en, const struct piece *word)
     }
     if (b->ignore_merges) {
         int32_t id = whole_word(en, word);
-        if (id >= 0 && !en->t->special[id]) {
+        if (id >= 0 && encode_may_become(en, id)) {
             return encode_emit(en, id, word, 0, word->n);
         }
     }

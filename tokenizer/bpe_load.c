@@ -375,10 +375,10 @@ static void find_bytes(struct tokenizer *t)
     for (unsigned i = 0; i < 256; i++) {
         char text[4];
         size_t n = utf8_put(text, byte_level_char((unsigned char)i));
-        b->byte_level[i] = vocab_find(&t->vocab, text, n);
+        b->byte_level[i] = bpe_find_char(t, text, n);
         if (i < 128) {
             char c = (char)i;
-            b->ascii[i] = vocab_find(&t->vocab, &c, 1);
+            b->ascii[i] = bpe_find_char(t, &c, 1);
         }
     }
 }

@@ -87,10 +87,11 @@ bool encode_cut_added(struct encoder *en, const struct added_set *set, const str
 {
     bool parse_special = en->flags & ENCODE_PARSE_SPECIAL;
     size_t done = 0;
+    struct added_search search = {0};
     struct token_span match;
     const struct added_token *token;
-    while ((token = added_find(&en->t->added, set, in, done, parse_special, &match))) {
-        struct piece before = piece_slice(in, done, match.start);
+    while ((token = added_find(&en->t->added, set, in, parse_special, &search, &match))) {
+        struct piece before = piece_slice(in, min_size(done, match.start), match.start);
         if ((before.n && !plain(en, &before)) ||
             !encode_emit(en, token->id, in, match.start, match.end)) {
             return false;

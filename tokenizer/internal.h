@@ -273,6 +273,7 @@ struct added_token {
     size_t n_content;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
+    bool outside;  /* added_add: the model's own vocabulary lacks it */
     bool as_it_is; /* searched for in normalized text, but not normalized itself */
 };
 
@@ -297,11 +298,19 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
 bool added_build(struct tokenizer *t, struct err *e);
 void added_free(struct added *a);
 
-/* The next token in the piece at or behind `taken`, where the previous one ended; *match: its range
- * with what lstrip and rstrip take in. NULL where there is none. */
+/* How far a search has got; all zero at its beginning. As in huggingface/tokenizers, it goes on
+ * behind the string that was found, whatever rstrip took in behind it: a token may be found within
+ * that, unless lstrip leaves nothing of it, and what that token does not take in is text again. */
+struct added_search {
+    size_t from; /* behind the last string */
+    size_t done; /* the end of its range */
+};
+
+/* The next token in the piece; *match: its range with what lstrip and rstrip take in, which begins
+ * before the last one's end where both overlap. NULL where there is none. */
 const struct added_token *added_find(const struct added *a, const struct added_set *set,
-                                     const struct piece *in, size_t taken, bool parse_special,
-                                     struct token_span *match);
+                                     const struct piece *in, bool parse_special,
+                                     struct added_search *search, struct token_span *match);
 
 /* Whether a string of the set begins before text[at] and ends behind. */
 bool added_covers(const struct added_set *set, const char *text, size_t n, size_t at);
@@ -404,6 +413,9 @@ bool bpe_load_ranked(struct tokenizer *t, const struct bpe_ranked *ranked, size_
 
 /* What depends on how words come; after the pre-tokenizer is known. */
 bool bpe_load_finish(struct tokenizer *t, struct err *e);
+
+/* The symbol of a character, with what the model writes around it; -1 where there is none. */
+int32_t bpe_find_char(const struct tokenizer *t, const char *c, size_t n);
 void bpe_free(struct bpe *b);
 struct bpe_scratch *bpe_scratch_new(struct err *e);
 void bpe_scratch_free(struct bpe_scratch *s);
@@ -468,11 +480,14 @@ void post_configure(struct tokenizer *t, const struct json *config, const struct
 
 /* ---- tokenizer.c and encode.c ---------------------------------------------------------------- */
 
+/* A special token; an added one that the model's own vocabulary lacks. */
+enum { TOKEN_SPECIAL = 1, TOKEN_OUTSIDE = 2 };
+
 struct tokenizer {
     struct arena arena;
     struct vocab vocab;
     struct added added;
-    bool *special; /* [vocab.n_ids] */
+    unsigned char *mark; /* [vocab.n_ids], of TOKEN_* */
 
     struct normalizer *normalizer; /* [n_normalizers], in order */
     size_t n_normalizers;
@@ -512,6 +527,14 @@ struct encoder {
     struct unigram_scratch *unigram; /* likewise */
     struct regex_scratch *regex;
 };
+
+/* Whether a word that spells the token as a whole becomes it: no added token of which the model
+ * does not know, and a special one only where the text may name it. */
+static inline bool encode_may_become(const struct encoder *en, int32_t id)
+{
+    const unsigned allowed = en->flags & ENCODE_PARSE_SPECIAL ? TOKEN_SPECIAL : 0;
+    return !(en->t->mark[id] & ~allowed);
+}
 
 /* Appends one id that stands for in[start..end). */
 bool encode_emit(struct encoder *en, int32_t id, const struct piece *in, size_t start, size_t end);

@@ -345,14 +345,11 @@ static bool is_chinese(uint32_t c)
 /* BERT drops NUL, U+FFFD and control characters and makes all white space a blank. */
 static size_t bert_clean(uint32_t c, uint32_t *out)
 {
-    enum unicode_category category = unicode_category(c);
-    bool blank = c == '\t' || c == '\n' || c == '\r' || unicode_is_space(c);
-    bool control = category == UNICODE_CC || category == UNICODE_CF || category == UNICODE_CN ||
-                   category == UNICODE_CO;
-    if (c == 0 || c == 0xFFFD || (control && c != '\t' && c != '\n' && c != '\r')) {
+    const bool known = c == '\t' || c == '\n' || c == '\r';
+    if (c == 0 || c == 0xFFFD || (unicode_is_other(c) && !known)) {
         return 0;
     }
-    out[0] = blank ? ' ' : c;
+    out[0] = known || unicode_is_space(c) ? ' ' : c;
     return 1;
 }
 
@@ -393,7 +390,7 @@ static size_t map_char(enum step step, uint32_t c, uint32_t *out)
         }
         break;
     case STEP_DROP_NONSPACING:
-        if (unicode_category(c) == UNICODE_MN) {
+        if (unicode_is_nonspacing(c)) {
             return 0;
         }
         break;

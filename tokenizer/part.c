@@ -121,20 +121,26 @@ static bool cut_open(struct encoder *en, const struct added_set *set, const stru
         end--;
     }
     size_t done = 0;
+    struct added_search search = {0};
     struct token_span match;
     const struct added_token *token;
     bool parse_special = en->flags & ENCODE_PARSE_SPECIAL;
-    while ((token = added_find(&en->t->added, set, in, done, parse_special, &match))) {
+    while ((token = added_find(&en->t->added, set, in, parse_special, &search, &match))) {
+        if (match.start >= done) { /* else it begins within what rstrip took in */
+            part_stop(en, in, done);
+        }
         if (match.end > end) {
             end = match.start < end ? match.start : end;
             break;
         }
-        struct piece before = piece_slice(in, done, match.start);
+        struct piece before = piece_slice(in, min_size(done, match.start), match.start);
         if ((before.n && !plain(en, &before)) ||
             !encode_emit(en, token->id, in, match.start, match.end)) {
             return false;
         }
         done = match.end;
+    }
+    if (!token) {
         part_stop(en, in, done);
     }
     while (en->t->added.lstrip && end > done && space_before(in->data, end)) {

@@ -4,9 +4,12 @@
  * two is rewritten by translate() or refused:
  *
  *   \s  \S          White_Space; pcre2's takes U+180E in as well
- *   \w  \W          Alphabetic, marks, decimal digits, connectors; pcre2's knows no marks
+ *   \w  \W          Alphabetic, marks, decimal digits, connectors, and all numbers of Latin-1;
+ *                   pcre2's knows no marks
+ *   [[:punct:]]     symbols as well; letters are Alphabetic, Uppercase, Lowercase
  *   \b  \B          at the edges of such words
  *   \h  \H  \v      hexadecimal digit, U+000B; pcre2: horizontal and vertical white space
+ *   \p{Han}         the property Script; pcre2's, from 10.40 on, is Script_Extensions
  *   \uHHHH          \x{HHHH}
  *   ^  $            at every line, hence PCRE2_MULTILINE
  *   (?m:  (?im)     the dot matches newlines: pcre2's s
@@ -19,6 +22,7 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Steps of one match; pcre2's default is 10,000,000, a tenth of a second or so. Heap in KiB. */
@@ -93,7 +97,8 @@ static void put_before(struct translation *t, size_t at, const char *s)
     }
 }
 
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define NUMBERS_OF_LATIN_1 "\\xB2\\xB3\\xB9\\xBC-\\xBE"
+#define WORD               "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}" NUMBERS_OF_LATIN_1
 /* White_Space, which has not changed since Unicode 6.3. */
 #define SPACE_SET                                                                                  \
     "\\x09-\\x0D\\x20\\x85\\xA0\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}"   \
@@ -119,6 +124,38 @@ static const struct escape escapes[] = {
 static bool is_hex(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* Whether pcre2 has a script of that name, and can be asked for it by the property Script. */
+static bool is_script(const char *name, size_t n)
+{
+    char pattern[64];
+    int error;
+    PCRE2_SIZE at;
+    const int size = snprintf(pattern, sizeof pattern, "\\p{sc:%.*s}", (int)n, name);
+    if (size >= (int)sizeof pattern)
+        return false;
+    pcre2_code *code =
+        pcre2_compile((PCRE2_SPTR)pattern, (PCRE2_SIZE)size, PCRE2_UTF, &error, &at, NULL);
+    const bool found = code;
+    pcre2_code_free(code);
+    return found;
+}
+
+/* At the brace of \p{..} or \x{..}. */
+static void translate_braces(struct translation *t, bool is_property)
+{
+    const char *end = strchr(t->in, '}');
+    const size_t size = end ? (size_t)(end - t->in) + 1 : strlen(t->in);
+    const size_t before = t->in[1] == '^' ? 2 : 1; /* of the name */
+    if (end && is_property && size > before && is_script(t->in + before, size - before - 1)) {
+        put(t, t->in, before);
+        put_text(t, "sc:");
+        put(t, t->in + before, size - before);
+    } else {
+        put(t, t->in, size);
+    }
+    t->in += size;
 }
 
 /* At a backslash. */
@@ -153,11 +190,38 @@ static void translate_escape(struct translation *t, bool inside)
     put(t, t->in, n);
     t->in += n;
     if ((letter == 'p' || letter == 'P' || letter == 'x') && *t->in == '{') {
-        const char *end = strchr(t->in, '}');
-        size_t size = end ? (size_t)(end - t->in) + 1 : strlen(t->in);
-        put(t, t->in, size);
-        t->in += size;
+        translate_braces(t, letter != 'x');
     }
+}
+
+/* At [: within a class. */
+static void translate_named_class(struct translation *t)
+{
+    static const struct {
+        const char *name, *set;
+    } classes[] = {{"alnum", "\\p{Alphabetic}\\p{Nd}" NUMBERS_OF_LATIN_1},
+                   {"alpha", "\\p{Alphabetic}"},
+                   {"lower", "\\p{Lowercase}"},
+                   {"punct", "\\p{P}\\p{S}"},
+                   {"space", SPACE_SET},
+                   {"upper", "\\p{Uppercase}"},
+                   {"word", WORD}};
+    const bool negated = t->in[2] == '^';
+    const char *name = t->in + 2 + negated;
+    const char *end = strstr(name, ":]");
+    const size_t n = end ? (size_t)(end - name) : 0;
+    for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
+        if (strlen(classes[i].name) == n && memcmp(classes[i].name, name, n) == 0) {
+            if (negated)
+                t->refused = "a negated class within a class";
+            put_text(t, classes[i].set);
+            t->in = end + 2;
+            return;
+        }
+    }
+    const size_t size = end ? (size_t)(end - t->in) + 2 : 1;
+    put(t, t->in, size);
+    t->in += size;
 }
 
 static void translate_class(struct translation *t);
@@ -211,10 +275,7 @@ static void translate_class(struct translation *t)
         if (*t->in == '\\') {
             translate_escape(t, true);
         } else if (t->in[0] == '[' && t->in[1] == ':') {
-            const char *end = strstr(t->in, ":]");
-            size_t n = end ? (size_t)(end - t->in) + 2 : 1;
-            put(t, t->in, n);
-            t->in += n;
+            translate_named_class(t);
         } else if (*t->in == '[') {
             t->refused = "a class within a class";
         } else {

@@ -384,12 +384,14 @@ static bool finish(struct tokenizer *t, const struct json *config, const struct 
 {
     post_configure(t, config, map);
     size_t n = (size_t)t->vocab.n_ids;
-    t->special = arena_array(&t->arena, n, sizeof *t->special);
-    if (!t->special) {
+    t->mark = arena_array(&t->arena, n, sizeof *t->mark);
+    if (!t->mark) {
         return err_no_memory(e);
     }
     for (size_t i = 0; i < t->added.n; i++) {
-        t->special[t->added.token[i].id] = t->added.token[i].special;
+        const struct added_token *token = &t->added.token[i];
+        t->mark[token->id] |=
+            (token->special ? TOKEN_SPECIAL : 0) | (token->outside ? TOKEN_OUTSIDE : 0);
     }
     bool good = t->model == MODEL_BPE       ? bpe_load_finish(t, e)
                 : t->model == MODEL_UNIGRAM ? unigram_finish(t, e)
@@ -487,7 +489,7 @@ size_t tokenizer_bytes(const struct tokenizer *t)
     const struct bpe *b = &t->bpe;
     const size_t n_nodes = (size_t)t->unigram.trie.n_nodes + t->added.raw.trie.n_nodes +
                            t->added.normalized.trie.n_nodes;
-    const size_t vocab = (size_t)v->n_ids * (sizeof *v->piece + sizeof *t->special) +
+    const size_t vocab = (size_t)v->n_ids * (sizeof *v->piece + sizeof *t->mark) +
                          v->n_slots * sizeof *v->slot + v->n_text;
     const size_t merges = b->n_merges * (sizeof *b->merge + (b->rank ? sizeof *b->rank : 0)) +
                           b->n_slots * sizeof *b->slot +
@@ -513,5 +515,5 @@ struct bytes tokenizer_piece(const struct tokenizer *t, int32_t id)
 
 bool tokenizer_is_special(const struct tokenizer *t, int32_t id)
 {
-    return id >= 0 && id < t->vocab.n_ids && t->special[id];
+    return id >= 0 && id < t->vocab.n_ids && t->mark[id] & TOKEN_SPECIAL;
 }

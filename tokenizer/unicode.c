@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 struct unicode_record {
-    uint8_t category, combining, script, grapheme, flags;
+    uint8_t category, combining, script, grapheme;
+    uint16_t flags;
 };
 
 struct unicode_decomposition {
@@ -29,7 +30,17 @@ struct unicode_lower {
 enum { MAX_EXPANSION = 18 };
 
 /* As in unicode.py. */
-enum { WHITE_SPACE = 1, ALPHABETIC = 2, PICTOGRAPHIC = 4, NFC_STABLE = 8, NFKC_STABLE = 16 };
+enum {
+    WHITE_SPACE = 1,
+    ALPHABETIC = 2,
+    PICTOGRAPHIC = 4,
+    NFC_STABLE = 8,
+    NFKC_STABLE = 16,
+    PUNCTUATION = 32,
+    OTHER = 64,
+    NONSPACING = 128,
+    MARK = 256
+};
 
 /* The Unicode Standard 3.12, Hangul syllables. */
 enum {
@@ -65,8 +76,17 @@ bool unicode_is_punctuation(uint32_t c)
         return c > ' ' && c < 0x7F && !((c | 0x20) >= 'a' && (c | 0x20) <= 'z') &&
                !(c >= '0' && c <= '9');
     }
-    enum unicode_category category = unicode_category(c);
-    return category >= UNICODE_PC && category <= UNICODE_PO;
+    return record(c)->flags & PUNCTUATION;
+}
+
+bool unicode_is_other(uint32_t c)
+{
+    return record(c)->flags & OTHER;
+}
+
+bool unicode_is_nonspacing(uint32_t c)
+{
+    return record(c)->flags & NONSPACING;
 }
 
 bool unicode_is_number(uint32_t c)
@@ -77,14 +97,14 @@ bool unicode_is_number(uint32_t c)
 
 bool unicode_is_mark(uint32_t c)
 {
-    enum unicode_category category = unicode_category(c);
-    return category >= UNICODE_MN && category <= UNICODE_ME;
+    return record(c)->flags & MARK;
 }
 
 bool unicode_is_word(uint32_t c)
 {
     const struct unicode_record *r = record(c);
-    return (r->flags & ALPHABETIC) || unicode_is_mark(c) || r->category == UNICODE_ND ||
+    const bool mark = r->category >= UNICODE_MN && r->category <= UNICODE_ME;
+    return (r->flags & ALPHABETIC) || mark || r->category == UNICODE_ND ||
            r->category == UNICODE_PC || c == 0x200C || c == 0x200D; /* Join_Control */
 }
 

@@ -43,13 +43,18 @@ enum unicode_category {
 
 enum unicode_category unicode_category(uint32_t c);
 
-bool unicode_is_space(uint32_t c);       /* White_Space */
-bool unicode_is_punctuation(uint32_t c); /* P*, and what ASCII calls punctuation */
-bool unicode_is_number(uint32_t c);      /* Nd, Nl, No */
-bool unicode_is_mark(uint32_t c);        /* Mn, Mc, Me */
-bool unicode_is_word(uint32_t c);        /* \w of UTS #18 */
+bool unicode_is_space(uint32_t c);  /* White_Space */
+bool unicode_is_number(uint32_t c); /* Nd, Nl, No */
+bool unicode_is_word(uint32_t c);   /* \w of UTS #18 */
 
-/* Values are equal where the property Script is; only these two have names. */
+/* These, scripts and normal forms are of older versions of Unicode, as in huggingface/tokenizers
+ * (unicode.py says where). */
+bool unicode_is_punctuation(uint32_t c); /* P*, and what ASCII calls punctuation */
+bool unicode_is_other(uint32_t c);       /* Cc, Cf, Co */
+bool unicode_is_nonspacing(uint32_t c);  /* Mn */
+bool unicode_is_mark(uint32_t c);        /* Mn, Mc, Me */
+
+/* Values are equal where the property Script is; only these three have names. */
 enum { UNICODE_SCRIPT_UNKNOWN = 0, UNICODE_SCRIPT_COMMON = 1, UNICODE_SCRIPT_INHERITED = 2 };
 int unicode_script(uint32_t c);
 

@@ -15,6 +15,15 @@ CATEGORIES = ("Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po "
 BREAKS = ("Other CR LF Control Extend ZWJ Regional_Indicator Prepend SpacingMark "
           "L V T LV LVT").split()
 WHITE_SPACE, ALPHABETIC, PICTOGRAPHIC, NFC_STABLE, NFKC_STABLE = 1, 2, 4, 8, 16
+PUNCTUATION, OTHER, NONSPACING, MARK = 32, 64, 128, 256
+
+# Tokens go by what huggingface/tokenizers knows of a character. Its crate unicode_categories
+# (punctuation, control characters, nonspacing marks) has the categories of Unicode 8.0; the crate
+# unicode-normalization-alignments (normal forms, marks) and its table of scripts are of 9.0.
+# Categories that have changed since:
+CHANGED_SINCE_8 = {0x166D: "Po", 0x1734: "Mn", 0x1885: "Lo", 0x1886: "Lo", 0xA9BD: "Mc",
+                   0x111C9: "Po"}
+CHANGED_SINCE_9 = {0x1CF2: "Mc", 0x1CF3: "Mc", 0x111C9: "Po"}
 
 
 def lines(name):
@@ -42,6 +51,7 @@ category = ["Cn"] * LAST
 ccc = [0] * LAST
 script = ["Unknown"] * LAST
 grapheme = ["Other"] * LAST
+age = [99.0] * LAST
 flags = [NFC_STABLE | NFKC_STABLE] * LAST
 mapping, lower = {}, {}
 
@@ -65,9 +75,13 @@ for f in lines("SpecialCasing.txt"):
         c, to = int(f[0], 16), [int(x, 16) for x in f[1].split()]
         if to != [c]:
             lower[c] = to
+for f in lines("DerivedAge.txt"):
+    for c in span(f[0]):
+        age[c] = float(f[1])
 for f in lines("Scripts.txt"):
     for c in span(f[0]):
-        script[c] = f[1]
+        script[c] = f[1] if age[c] <= 9 else "Unknown"
+script[0x61C] = "Common"  # as in 9.0
 for f in lines("auxiliary/GraphemeBreakProperty.txt"):
     for c in span(f[0]):
         grapheme[c] = f[1]
@@ -83,8 +97,18 @@ for form, flag in (("NFC_QC", NFC_STABLE), ("NFKC_QC", NFKC_STABLE)):
 excluded = {c for c, _ in properties("DerivedNormalizationProps.txt",
                                      ["Full_Composition_Exclusion"])}
 for c in range(LAST):
+    if age[c] > 9:
+        mapping.pop(c, None)
+        ccc[c] = 0
+        flags[c] |= NFC_STABLE | NFKC_STABLE
     if ccc[c]:
         flags[c] &= ~(NFC_STABLE | NFKC_STABLE)
+    in_8 = CHANGED_SINCE_8.get(c, category[c]) if age[c] <= 8 else "Cn"
+    in_9 = CHANGED_SINCE_9.get(c, category[c]) if age[c] <= 9 else "Cn"
+    flags[c] |= PUNCTUATION if in_8[0] == "P" else 0
+    flags[c] |= OTHER if in_8 in ("Cc", "Cf", "Co") else 0
+    flags[c] |= NONSPACING if in_8 == "Mn" else 0
+    flags[c] |= MARK if in_9[0] == "M" else 0
 
 
 def expand(c, compatibly):

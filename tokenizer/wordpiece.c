@@ -4,11 +4,11 @@
  */
 #include "tokenizer/internal.h"
 
-/* A piece that text may become: special tokens are never spelled out by a word. */
-static int32_t find(const struct tokenizer *t, const char *text, size_t n)
+/* A piece that text may become. */
+static int32_t find(const struct encoder *en, const char *text, size_t n)
 {
-    int32_t id = vocab_find(&t->vocab, text, n);
-    return id >= 0 && !t->special[id] ? id : -1;
+    int32_t id = vocab_find(&en->t->vocab, text, n);
+    return id >= 0 && encode_may_become(en, id) ? id : -1;
 }
 
 static size_t count_chars(const struct piece *word)
@@ -34,7 +34,7 @@ static int32_t longest(struct encoder *en, const struct piece *word, size_t star
         return -2;
     }
     for (size_t n = word->n - start; n > 0;) {
-        int32_t id = find(en->t, text->data, n_prefix + n);
+        int32_t id = find(en, text->data, n_prefix + n);
         if (id >= 0) {
             *end = start + n;
             return id;
@@ -77,7 +77,7 @@ bool wordpiece_encode(struct encoder *en, const struct piece *word)
 
 bool wordpiece_encode_whole(struct encoder *en, const struct piece *word)
 {
-    int32_t id = find(en->t, word->data, word->n);
+    int32_t id = find(en, word->data, word->n);
     return id >= 0 ? encode_emit(en, id, word, 0, word->n) : emit_unknown(en, word);
 }
 

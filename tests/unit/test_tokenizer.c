@@ -78,6 +78,13 @@ static void pre_tokenizers(void **state)
         {"{\"type\":\"Punctuation\"}", "Hey friend!   How?!?", "Hey friend|!|   How|?|!|?"},
         {"{\"type\":\"Punctuation\",\"behavior\":\"Contiguous\"}", "a?!\xE3\x80\x82$b",
          "a|?!\xE3\x80\x82$|b"},
+        /* As in Unicode 8.0: U+166D was punctuation then, U+061D was nothing yet. */
+        {"{\"type\":\"Punctuation\"}",
+         "a\xE1\x99\xAD"
+         "a\xD8\x9D"
+         "a",
+         "a|\xE1\x99\xAD|a\xD8\x9D"
+         "a"},
         {"{\"type\":\"Digits\",\"individual_digits\":false}", "Hey 123\xC2\xBD friend!",
          "Hey |123\xC2\xBD| friend!"},
         {"{\"type\":\"Digits\",\"individual_digits\":true}", "Hey 12 friend!", "Hey |1|2| friend!"},
@@ -166,6 +173,18 @@ static void patterns(void **state)
          "b",
          "a\xE1\xA0\x8E|\xC2\xA0|b"},
         {REGEX("\\\\bo"), "o\xCC\x81o o", "o|\xCC\x81o |o"},
+        {REGEX("\\\\w+"), "a\xC2\xBD +\xC2\xB2", "a\xC2\xBD| +|\xC2\xB2"},
+        /* U+3002 is of the script Common; Han is among its Script_Extensions. */
+        {REGEX("\\\\p{Han}+"), "\xE4\xB8\xAD\xE6\x96\x87\xE3\x80\x82",
+         "\xE4\xB8\xAD\xE6\x96\x87|\xE3\x80\x82"},
+        {REGEX("[\\\\p{^Han}]+"), "\xE4\xB8\xAD\xE3\x80\x82x", "\xE4\xB8\xAD|\xE3\x80\x82x"},
+        {REGEX("\\\\P{Han}+"), "\xE4\xB8\xAD\xE3\x80\x82x", "\xE4\xB8\xAD|\xE3\x80\x82x"},
+        {REGEX("[[:punct:]]"), "a\xE2\x82\xAC+b", "a|\xE2\x82\xAC|+|b"},
+        {REGEX("[[:upper:][:digit:]]+"),
+         "a\xE2\x85\xA7"
+         "7b",
+         "a|\xE2\x85\xA7"
+         "7|b"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         expect_split(&cases[i]);
@@ -244,6 +263,12 @@ static void normalizers(void **state)
         {"{\"type\":\"BertNormalizer\",\"clean_text\":false,\"handle_chinese_chars\":false,"
          "\"strip_accents\":false,\"lowercase\":false}",
          "H\xC3\xA9\t", "H\xC3\xA9\t"},
+        /* As in Unicode 8.0 and 9.0: what has no meaning yet stays. */
+        {"{\"type\":\"BertNormalizer\",\"clean_text\":true,\"handle_chinese_chars\":false,"
+         "\"strip_accents\":true,\"lowercase\":false}",
+         "a\xCD\xB8\xC2\xAD\xE0\xA2\x90\xDF\xBD\xCC\x81", "a\xCD\xB8\xE0\xA2\x90\xDF\xBD"},
+        {"{\"type\":\"StripAccents\"}", "\xDF\xBDx\xCC\x81", "\xDF\xBDx"},
+        {"{\"type\":\"NFKC\"}", "\xE3\x8B\xBF\xE3\x8B\xBE", "\xE3\x8B\xBF\xE3\x83\xB2"},
         {"{\"type\":\"Nmt\"}",
          "a\x01\tb\xE2\x80\x8B"
          "c\xEF\xBB\xBF",
@@ -451,6 +476,7 @@ static void added_tokens(void **state)
         {"<l> <l>", "7 7", 0},
         {"a aba b", "1 3 9 3 2", 0},
         {"xaba", "0 4 1", 0},
+        {"<r>  <l>", "8 7", 0},
         {"ABAb", "4 4", 0},    /* searched for before the text is lower case */
         {"aBBa", "1 10 1", 0}, /* searched for behind */
         {"abba", "1 10 1", 0},
@@ -464,6 +490,45 @@ static void added_tokens(void **state)
     assert_memory_equal(tokenizer_piece(t, 7).data, "<l>", 3);
     assert_null(tokenizer_piece(t, 11).data);
     tokenizer_free(t);
+}
+
+/* The search for tokens goes on within what rstrip took in, as in huggingface/tokenizers. */
+static void added_tokens_overlap(void **state)
+{
+    (void)state;
+    struct tokenizer *t = kit_make(&(struct kit_parts){
+        .model = LETTERS,
+        .added_tokens = "[" ADDED(5, "<r>", "\"rstrip\":true,") "," ADDED(6, "  ", "") "," ADDED(
+            7, "\\t\\t", "\"lstrip\":true,") "]",
+    });
+    kit_expect_ids(t, "<r>  b", 0, "5 6 2");
+    kit_expect_ids(t, "<r>   b", 0, "5 6 3 2"); /* the last blank is text again */
+    kit_expect_ids(t, "<r>\t\tb", 0, "5 2");    /* nothing is left of the second */
+    kit_expect_ids(t, "<r>  \t\tb", 0, "5 6 7 2");
+    tokenizer_free(t);
+}
+
+/* No word becomes an added token that the model's own vocabulary lacks. */
+static void added_tokens_are_no_words(void **state)
+{
+    (void)state;
+#define VOCAB "\"vocab\":{\"?\":0,\"x\":1,\"f\":2}"
+    static const char *const models[] = {
+        "{\"type\":\"WordLevel\",\"unk_token\":\"?\"," VOCAB "}",
+        "{\"type\":\"WordPiece\",\"unk_token\":\"?\"," VOCAB "}",
+        "{\"type\":\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,\"ignore_merges\":true,"
+        "\"merges\":[]," VOCAB "}"};
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct tokenizer *t = kit_make(&(struct kit_parts){
+            .model = models[i],
+            .added_tokens =
+                "[" ADDED(3, "oo", "") "," ADDED(4, "\xC3\xA9", "\"single_word\":true,") "]",
+            .pre_tokenizer = SPLIT("{\"String\":\"x\"}", "Isolated", "false")});
+        kit_expect_ids(t, "oo\xC3\xA9", 0, "3 0"); /* a word character stands before it */
+        kit_expect_ids(t, "x\xC3\xA9", 0, "1 0");
+        kit_expect_ids(t, "oo \xC3\xA9", 0, "3 0 4");
+        tokenizer_free(t);
+    }
 }
 
 #define TEMPLATE(single)                                                                           \
@@ -538,6 +603,10 @@ static void bpe_options(void **state)
         {"{\"vocab\":{\"a\":0,\"?\":1,\"<0x78>\":2},\"merges\":[],\"unk_token\":\"?\","
          "\"byte_fallback\":true}",
          "xay", "2 0 1"},
+        {"{\"vocab\":{\"a\":0,\"?\":1,\"<0x78>\":2},\"merges\":[],\"unk_token\":\"?\","
+         "\"byte_fallback\":true}",
+         "yxa", "2 1 0"}, /* the unknown token waits for what is not spelled in bytes */
+        {"{\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]}", "axb", "2"},
         {"{\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"abb\":3},\"merges\":[\"a "
          "b\"],\"ignore_merges\":true}",
          "abb", "3"},
@@ -820,14 +889,24 @@ static void old_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pre_tokenizers), cmocka_unit_test(patterns),
-        cmocka_unit_test(normalizers),    cmocka_unit_test(precompiled),
-        cmocka_unit_test(decoders),       cmocka_unit_test(decoder_forgets),
-        cmocka_unit_test(added_tokens),   cmocka_unit_test(post_processors),
-        cmocka_unit_test(bpe_options),    cmocka_unit_test(unigram),
-        cmocka_unit_test(wordpiece),      cmocka_unit_test(spans),
-        cmocka_unit_test(bad_models),     cmocka_unit_test(bad_components),
-        cmocka_unit_test(bad_files),      cmocka_unit_test(runaway_regex),
+        cmocka_unit_test(pre_tokenizers),
+        cmocka_unit_test(patterns),
+        cmocka_unit_test(normalizers),
+        cmocka_unit_test(precompiled),
+        cmocka_unit_test(decoders),
+        cmocka_unit_test(decoder_forgets),
+        cmocka_unit_test(added_tokens),
+        cmocka_unit_test(added_tokens_overlap),
+        cmocka_unit_test(added_tokens_are_no_words),
+        cmocka_unit_test(post_processors),
+        cmocka_unit_test(bpe_options),
+        cmocka_unit_test(unigram),
+        cmocka_unit_test(wordpiece),
+        cmocka_unit_test(spans),
+        cmocka_unit_test(bad_models),
+        cmocka_unit_test(bad_components),
+        cmocka_unit_test(bad_files),
+        cmocka_unit_test(runaway_regex),
         cmocka_unit_test(old_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,13 @@ static void expect_all_same(const struct tokenizer *t, const char *what, bool se
 #define STRIP_TOKENS                                                                               \
     "[" TOKEN("300", "<tok>", ",\"rstrip\":true,\"normalized\":false") "," TOKEN(                  \
         "301", "<mask>", ",\"lstrip\":true,\"normalized\":true") "]"
+/* Some begin within what others take in behind them. */
+#define OVERLAPPING_TOKENS                                                                         \
+    "[" TOKEN("300", "<tok>", ",\"rstrip\":true,\"normalized\":false") "," TOKEN(                  \
+        "301", "   ",                                                                              \
+        ",\"rstrip\":true,\"normalized\":false") "," TOKEN("302", "\\n\\n",                        \
+                                                           ",\"lstrip\":true,\"normalized\":"      \
+                                                           "false") "]"
 #define WORD_TOKENS "[" TOKEN("300", "<tok>", ",\"single_word\":true") "]"
 
 static void parts_are_the_whole(void **state)
@@ -204,6 +211,7 @@ static void parts_are_the_whole(void **state)
         {"gpt2", PLAIN_TOKENS, NULL, "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}", true},
         {"gpt2 as Split", PLAIN_TOKENS, NULL, SPLIT(GPT2), true},
         {"roberta", STRIP_TOKENS, NULL, "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", true},
+        {"overlapping", OVERLAPPING_TOKENS, NULL, SPLIT(GPT2), true},
         {"no tokens", "[]", NULL, SPLIT(GPT2), true},
         {"qwen", PLAIN_TOKENS, "{\"type\":\"NFC\"}", SPLIT(QWEN), true},
         {"qwen, NFKD", STRIP_TOKENS, "{\"type\":\"NFKD\"}", SPLIT(QWEN), true},

@@ -15,7 +15,7 @@
 
 #define UNICODE_DATA "/usr/share/unicode/"
 
-enum { MAX_CHARS = 64 };
+enum { MAX_CHARS = 64, N_CHARS = 0x110000 };
 
 struct chars {
     uint32_t c[MAX_CHARS];
@@ -58,6 +58,27 @@ static void expect_form(const struct chars *in, enum unicode_form form, const st
     }
 }
 
+/* Marks the characters newer than Unicode 9.0, whose normal forms are not known on purpose. */
+static void find_new(unsigned char *is_new)
+{
+    FILE *f = fopen(UNICODE_DATA "DerivedAge.txt", "r");
+    char line[2048];
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long first, last;
+        int n = sscanf(line, "%lx..%lx", &first, &last);
+        const char *version = strchr(line, ';');
+        if (*line == '#' || n < 1 || !version || strtod(version + 1, NULL) <= 9) {
+            continue;
+        }
+        for (unsigned long c = first; c <= (n == 2 ? last : first) && c < N_CHARS; c++) {
+            is_new[c] = 1;
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+}
+
 /* The columns: source; NFC; NFD; NFKC; NFKD. */
 static void normal_forms(void **state)
 {
@@ -66,6 +87,8 @@ static void normal_forms(void **state)
     assert_non_null(f);
     char line[2048];
     size_t n_lines = 0;
+    static unsigned char is_new[N_CHARS];
+    find_new(is_new);
     while (fgets(line, sizeof line, f)) {
         if (strchr("#@\n", *line)) {
             continue;
@@ -74,6 +97,13 @@ static void normal_forms(void **state)
         const char *at = line;
         for (size_t i = 0; i < ARRAY_LEN(column); i++) {
             at = read_chars(at, &column[i]);
+        }
+        bool skips = false;
+        for (size_t i = 0; i < column[0].n; i++) {
+            skips = skips || is_new[column[0].c[i]];
+        }
+        if (skips) {
+            continue;
         }
         for (size_t i = 0; i < ARRAY_LEN(column); i++) {
             bool compatible = i >= 3;

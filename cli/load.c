@@ -43,7 +43,8 @@ static bool open_files(struct checkpoint *c, struct tokenizer_files *files, stru
 /* Other layouts, only looked for where those above are not there: start-up should not pay. */
 static bool open_other_files(struct checkpoint *c, struct tokenizer_files *files, struct err *e)
 {
-    static const char *const models[] = {"tokenizer.model", "spiece.model", "source.spm"};
+    static const char *const models[] = {"tokenizer.model", "tiktoken.model", "spiece.model",
+                                         "source.spm"};
     for (size_t i = 0; i < ARRAY_LEN(models) && files->tokenizer_model.data == NULL; i++) {
         if (!checkpoint_file(c, models[i], &files->tokenizer_model, e))
             return false;
@@ -72,7 +73,7 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
     return *found || !needed ||
            err_set(e, ERR_LOAD,
                    "%s: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
-                   "tokenizer.model or *.tiktoken",
+                   "tokenizer.model, tiktoken.model or *.tiktoken",
                    dir);
 }
 

@@ -2,23 +2,45 @@
  * The files of tiktoken: one line a token, its bytes in base64 and its rank, which is its id.
  * Tokens are kept in byte-level spelling, so that all else is that of a byte-level BPE. How words
  * are cut is in no such file: the pattern is "pat_str" or "pattern" of tokenizer_config.json, or
- * known from its tokenizer_class.
+ * known from its tokenizer_class and the module that "auto_map" takes it from.
  */
 #include "tokenizer/internal.h"
 
 #include <stdlib.h>
 
+#define MOONSHOT                                                                                   \
+    "[\\p{Han}]+|"                                                                                 \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*"                     \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"                    \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]+"                     \
+    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"                    \
+    "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+
 static const struct {
-    const char *tokenizer_class, *pattern;
+    const char *tokenizer_class, *module, *pattern; /* NULL: of any module */
 } known[] = {
+    /* moonshotai/Kimi-K2-Base, tokenization_kimi.py, and Moonlight-16B-A3B, pat_str */
+    {"TikTokenTokenizer", "tokenization_kimi", MOONSHOT},
+    {"TikTokenTokenizer", "tokenization_moonshot", MOONSHOT},
     /* Qwen/Qwen-7B, tokenization_qwen.py, PAT_STR */
-    {"QWenTokenizer", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
-                      " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+    {"QWenTokenizer", NULL,
+     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+     " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
     /* openai/tiktoken, openai_public.py, cl100k_base, which is also transformers' default */
-    {"TikTokenTokenizer", "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
-                          "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
-                          "\\s+(?!\\S)|\\s+"},
+    {"TikTokenTokenizer", NULL,
+     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
+     "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|"
+     "\\s+(?!\\S)|\\s+"},
 };
+
+/* "auto_map": {"AutoTokenizer": ["MODULE.CLASS", null]} */
+static bool is_of_module(const struct json *config, const char *module)
+{
+    const struct json *from = json_get(json_get(config, "auto_map"), "AutoTokenizer");
+    const char *name = json_text(json_first(from), "");
+    const size_t n = strlen(module);
+    return strncmp(name, module, n) == 0 && name[n] == '.';
+}
 
 static const char *find_pattern(const struct json *config)
 {
@@ -26,7 +48,10 @@ static const char *find_pattern(const struct json *config)
     const char *pattern =
         json_text(json_get(config, "pat_str"), json_text(json_get(config, "pattern"), NULL));
     for (size_t i = 0; !pattern && i < ARRAY_LEN(known); i++) {
-        pattern = strcmp(name, known[i].tokenizer_class) == 0 ? known[i].pattern : NULL;
+        if (strcmp(name, known[i].tokenizer_class) == 0 &&
+            (!known[i].module || is_of_module(config, known[i].module))) {
+            pattern = known[i].pattern;
+        }
     }
     return pattern;
 }

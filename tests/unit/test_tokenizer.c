@@ -863,6 +863,23 @@ static void old_files(void **state)
     kit_expect_ids(t, "ab ba\xE3", 0, "2 3 1 0 4");
     assert_int_equal(tokenizer_eos(t), 5);
     tokenizer_free(t);
+    /* Kimi's pattern parts what is Han from other letters. */
+    files = (struct tokenizer_files){
+        .tokenizer_model =
+            kit_bytes("aA== 0\n5A== 1\nuA== 2\nrQ== 3\n5Lg= 4\n5Lit 5\naOS4rQ== 6\n"),
+        .tokenizer_config = kit_bytes("{\"tokenizer_class\":\"TikTokenTokenizer\"}"),
+    };
+    t = tokenizer_load(&files, &e);
+    assert_non_null(t);
+    kit_expect_ids(t, "h\xE4\xB8\xAD", 0, "6");
+    tokenizer_free(t);
+    files.tokenizer_config =
+        kit_bytes("{\"tokenizer_class\":\"TikTokenTokenizer\",\"auto_map\":{\"AutoTokenizer\":"
+                  "[\"tokenization_kimi.TikTokenTokenizer\",null]}}");
+    t = tokenizer_load(&files, &e);
+    assert_non_null(t);
+    kit_expect_ids(t, "h\xE4\xB8\xAD", 0, "0 5");
+    tokenizer_free(t);
     /* Pieces <unk>, <s>, a (-1), b (-2), U+2581 (-3), "ab" (-0.5); BPE; nothing added, no prefix.
      */
     static const unsigned char model[] = "\x0A\x09\x0A\x05<unk>\x18\x02"

@@ -176,11 +176,13 @@ const char *const kernels_levels[] = {
  * 16. L1 is a third smaller than there, too: what comes later is read from L2 at up to twice the
  * speed. */
 bool kernels_asks_early = true;
+bool kernels_passes_l2 = false;
 
 static void find_asks(void)
 {
 #if defined(__x86_64__)
     kernels_asks_early = !is_zen4();
+    kernels_passes_l2 = is_amd() && kernels_asks_early;
 #endif
 }
 

@@ -7,13 +7,17 @@
 
 #include "core/kernels/kernels.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     MAX_THREADS = 1024,
@@ -36,13 +40,12 @@ struct compute {
     atomic_int n_arrived; /* at the barrier */
     atomic_uint phase;    /* counts barriers passed */
     atomic_bool closing;
+    atomic_int n_sleeping; /* over run or phase */
 
-    pthread_mutex_t mutex; /* goes with wake, for those who wait for a change of run or phase */
-    pthread_cond_t wake;
-    atomic_int n_sleeping;
+    double spin; /* nanoseconds that it takes, about */
 
     /* of the caller alone */
-    int64_t slept;  /* nanoseconds of this run that it slept at barriers */
+    int64_t waited; /* nanoseconds of this run, at barriers */
     int n_alone;    /* runs that it still makes alone */
     int alone_next; /* how many it makes the next time that the others keep it waiting */
 };
@@ -63,36 +66,56 @@ static int64_t now(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Waits until *counter is not `old` any more, spinning at first and then asleep. Returns the
- * nanoseconds asleep. */
+/* Of a few tries the fastest, which nobody has interrupted. */
+static double time_spin(void)
+{
+    enum { TRIES = 4, SPINS = 64 };
+    int64_t least = INT64_MAX;
+    for (int try = 0; try < TRIES; try++) {
+        const int64_t began = now();
+        for (int i = 0; i < SPINS; i++)
+            relax();
+        const int64_t took = now() - began;
+        least = took < least ? took : least;
+    }
+    return (double)least / SPINS;
+}
+
+/* Sleepers wait in the kernel for the counter itself: they need no mutex that all of them, once
+ * awake, would have to hold one after the other. */
+static void futex(atomic_uint *counter, int operation, unsigned value)
+{
+#ifndef SYS_futex
+#define SYS_futex SYS_futex_time64
+#endif
+    syscall(SYS_futex, counter, operation, value, NULL, NULL, 0);
+}
+
+/* Waits until *counter is not `old` any more, spinning at first and then asleep. Returns how many
+ * nanoseconds, about. */
 static int64_t wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
 {
     for (int spins = 0; spins < max_spins; spins++) {
         if (atomic_load_explicit(counter, memory_order_acquire) != old)
-            return 0;
+            return (int64_t)(c->spin * spins);
         relax();
     }
     const int64_t began = now();
-    pthread_mutex_lock(&c->mutex);
     atomic_fetch_add(&c->n_sleeping, 1);
     while (atomic_load(counter) == old)
-        pthread_cond_wait(&c->wake, &c->mutex);
+        futex(counter, FUTEX_WAIT_PRIVATE, old);
     atomic_fetch_sub(&c->n_sleeping, 1);
-    pthread_mutex_unlock(&c->mutex);
-    return now() - began;
+    return (int64_t)(c->spin * max_spins) + now() - began;
 }
 
 /* Changes *counter and wakes whoever sleeps over it. No change slips past a sleeper: either it is
- * seen here, or the sleeper, which says so before its last look, sees the change; all four are
- * sequentially consistent. */
+ * seen here, or the sleeper, which says so before the kernel's last look, is not put to sleep; all
+ * four are sequentially consistent. */
 static void change(struct compute *c, atomic_uint *counter)
 {
     atomic_fetch_add(counter, 1);
-    if (atomic_load(&c->n_sleeping) == 0)
-        return;
-    pthread_mutex_lock(&c->mutex);
-    pthread_cond_broadcast(&c->wake);
-    pthread_mutex_unlock(&c->mutex);
+    if (atomic_load(&c->n_sleeping) > 0)
+        futex(counter, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
 static void *thread_main(void *arg)
@@ -181,8 +204,7 @@ struct compute *compute_open(int n_threads, const char *level, struct err *e)
     c->kernels = kernels;
     c->n_threads = n_threads ? n_threads : min_int(n_cpus(), MAX_THREADS);
     c->alone_next = FEWEST_ALONE;
-    pthread_mutex_init(&c->mutex, NULL);
-    pthread_cond_init(&c->wake, NULL);
+    c->spin = time_spin();
     c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);
     c->threads = calloc((size_t)c->n_threads, sizeof *c->threads);
     if (!c->workers || !c->threads)
@@ -201,8 +223,6 @@ void compute_close(struct compute *c)
     change(c, &c->run);
     for (int i = 1; i <= c->n_started; i++)
         pthread_join(c->threads[i], NULL);
-    pthread_cond_destroy(&c->wake);
-    pthread_mutex_destroy(&c->mutex);
     free(c->threads);
     free(c->workers);
     free(c);
@@ -218,12 +238,12 @@ const struct kernels *compute_kernels(const struct compute *c)
     return c->kernels;
 }
 
-/* Where other programs have the CPUs, each barrier waits for a worker that is not running: the
- * caller is faster alone, and its results are the same. It tries the others again after a while,
- * and less and less often. */
+/* Where other programs have the CPUs, each barrier waits for a worker that is not running. When the
+ * caller worked for less than its share of the time, it is faster alone, and its results are the
+ * same. It tries the others again after a while, and less and less often. */
 static void judge(struct compute *c, int64_t elapsed)
 {
-    if (c->slept <= elapsed / 2) {
+    if (elapsed - c->waited >= elapsed / c->n_threads) {
         c->alone_next = FEWEST_ALONE;
         return;
     }
@@ -240,7 +260,7 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
         return;
     }
     const int64_t began = now();
-    c->slept = 0;
+    c->waited = 0;
     c->task = task;
     c->context = context;
     change(c, &c->run);
@@ -278,9 +298,9 @@ void worker_meet(struct worker *w)
         atomic_store_explicit(&c->n_arrived, 0, memory_order_relaxed);
         change(c, &c->phase);
     } else {
-        const int64_t slept = wait_change(c, &c->phase, phase, SPINS_AT_BARRIER);
+        const int64_t waited = wait_change(c, &c->phase, phase, SPINS_AT_BARRIER);
         if (w->thread == 0)
-            c->slept += slept;
+            c->waited += waited;
     }
 }
 

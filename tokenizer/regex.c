@@ -4,8 +4,8 @@
  * two is rewritten by translate() or refused:
  *
  *   \s  \S          White_Space; pcre2's takes U+180E in as well
- *   \w  \W          Alphabetic, marks, decimal digits, connectors, and all numbers of Latin-1;
- *                   pcre2's knows no marks
+ *   \w  \W          Alphabetic, marks, decimal digits, connectors, and outside of a class
+ *                   the numbers of Latin-1; pcre2's knows no marks
  *   [[:punct:]]     symbols as well; letters are Alphabetic, Uppercase, Lowercase
  *   \b  \B          at the edges of such words
  *   \h  \H  \v      hexadecimal digit, U+000B; pcre2: horizontal and vertical white space
@@ -97,8 +97,8 @@ static void put_before(struct translation *t, size_t at, const char *s)
     }
 }
 
-#define NUMBERS_OF_LATIN_1 "\\xB2\\xB3\\xB9\\xBC-\\xBE"
-#define WORD               "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}" NUMBERS_OF_LATIN_1
+#define WORD      "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define LONE_WORD WORD "\\xB2\\xB3\\xB9\\xBC-\\xBE"
 /* White_Space, which has not changed since Unicode 6.3. */
 #define SPACE_SET                                                                                  \
     "\\x09-\\x0D\\x20\\x85\\xA0\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}"   \
@@ -112,13 +112,15 @@ struct escape {
 static const struct escape escapes[] = {
     {'s', "[" SPACE_SET "]", SPACE_SET},
     {'S', "[^" SPACE_SET "]", NULL},
-    {'w', "[" WORD "]", WORD},
-    {'W', "[^" WORD "]", NULL},
+    {'w', "[" LONE_WORD "]", WORD},
+    {'W', "[^" LONE_WORD "]", NULL},
     {'h', "[0-9a-fA-F]", "0-9a-fA-F"},
     {'H', "[^0-9a-fA-F]", NULL},
     {'v', "\\x0B", "\\x0B"},
-    {'b', "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))", "\\b"},
-    {'B', "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))", NULL},
+    {'b', "(?:(?<=[" LONE_WORD "])(?![" LONE_WORD "])|(?<![" LONE_WORD "])(?=[" LONE_WORD "]))",
+     "\\b"},
+    {'B', "(?:(?<=[" LONE_WORD "])(?=[" LONE_WORD "])|(?<![" LONE_WORD "])(?![" LONE_WORD "]))",
+     NULL},
 };
 
 static bool is_hex(char c)
@@ -199,7 +201,7 @@ static void translate_named_class(struct translation *t)
 {
     static const struct {
         const char *name, *set;
-    } classes[] = {{"alnum", "\\p{Alphabetic}\\p{Nd}" NUMBERS_OF_LATIN_1},
+    } classes[] = {{"alnum", "\\p{Alphabetic}\\p{Nd}"},
                    {"alpha", "\\p{Alphabetic}"},
                    {"lower", "\\p{Lowercase}"},
                    {"punct", "\\p{P}\\p{S}"},

@@ -24,6 +24,7 @@ PUNCTUATION, OTHER, NONSPACING, MARK = 32, 64, 128, 256
 CHANGED_SINCE_8 = {0x166D: "Po", 0x1734: "Mn", 0x1885: "Lo", 0x1886: "Lo", 0xA9BD: "Mc",
                    0x111C9: "Po"}
 CHANGED_SINCE_9 = {0x1CF2: "Mc", 0x1CF3: "Mc", 0x111C9: "Po"}
+SCRIPTS_OF_9 = {0x589: "Common", 0x61C: "Common", 0x953: "Devanagari", 0x954: "Devanagari"}
 
 
 def lines(name):
@@ -81,7 +82,8 @@ for f in lines("DerivedAge.txt"):
 for f in lines("Scripts.txt"):
     for c in span(f[0]):
         script[c] = f[1] if age[c] <= 9 else "Unknown"
-script[0x61C] = "Common"  # as in 9.0
+for c, name in SCRIPTS_OF_9.items():
+    script[c] = name
 for f in lines("auxiliary/GraphemeBreakProperty.txt"):
     for c in span(f[0]):
         grapheme[c] = f[1]

@@ -174,6 +174,7 @@ static void patterns(void **state)
          "a\xE1\xA0\x8E|\xC2\xA0|b"},
         {REGEX("\\\\bo"), "o\xCC\x81o o", "o|\xCC\x81o |o"},
         {REGEX("\\\\w+"), "a\xC2\xBD +\xC2\xB2", "a\xC2\xBD| +|\xC2\xB2"},
+        {REGEX("[^\\\\w]+"), "a\xC2\xBD +\xC2\xB2", "a|\xC2\xBD +\xC2\xB2"},
         /* U+3002 is of the script Common; Han is among its Script_Extensions. */
         {REGEX("\\\\p{Han}+"), "\xE4\xB8\xAD\xE6\x96\x87\xE3\x80\x82",
          "\xE4\xB8\xAD\xE6\x96\x87|\xE3\x80\x82"},

@@ -5,12 +5,12 @@
  */
 #include "core/compute.h"
 
+#include "core/cpus.h"
 #include "core/kernels/kernels.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,14 +131,6 @@ static void *thread_main(void *arg)
     }
 }
 
-static int n_cpus(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1; /* more CPUs than the set can name, or forbidden: safe rather than fast */
-    return max_int(1, CPU_COUNT(&set));
-}
-
 static const struct kernels *choose_kernels(const char *level, struct err *e)
 {
     const char *const source = level ? "--cpu" : "TGEN_CPU";
@@ -202,7 +194,7 @@ struct compute *compute_open(int n_threads, const char *level, struct err *e)
         return NULL;
     }
     c->kernels = kernels;
-    c->n_threads = n_threads ? n_threads : min_int(n_cpus(), MAX_THREADS);
+    c->n_threads = n_threads ? n_threads : min_int(cpus_usable(), MAX_THREADS);
     c->alone_next = FEWEST_ALONE;
     c->spin = time_spin();
     c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);

@@ -1,0 +1,78 @@
+/* Control groups as the kernel lists and shows them, in a folder of their own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <sys/stat.h>
+
+#include "core/cpus.h"
+
+static char root[] = "/tmp/test_cpus.XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    for (char *slash = strchr(path + sizeof root, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(path, 0700);
+        *slash = '/';
+    }
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+static void expect(const char *groups, int cpus)
+{
+    char path[256];
+    put("self", groups);
+    snprintf(path, sizeof path, "%s/self", root);
+    assert_int_equal(cpus_of_quota(path, root), cpus);
+}
+
+static void quotas(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    expect("0::/\n", 0);
+    put("a/b/cpu.max", "max 100000\n");
+    expect("0::/a/b\n", 0);
+    put("a/cpu.max", "160000 100000\n"); /* a group is bound by those that it is part of */
+    expect("0::/a/b\n", 2);
+    expect("0::/elsewhere\n", 0);
+    put("cpu.max", "20000 100000\n");
+    expect("0::/a/b\n", 1);
+    expect("0::/no/such/path\n", 1); /* as within a container */
+    put("cpu.max", "max 100000\n");
+    put("cpu/docker/cpu.cfs_quota_us", "400000\n");
+    put("cpu/docker/cpu.cfs_period_us", "100000\n");
+    expect("5:cpuset:/docker\n4:cpu,cpuacct:/docker\n0::/\n", 4);
+    expect("4:cpuacct,cpu:/docker\n", 4);
+    expect("5:cpuset:/docker\n", 0);
+    put("cpu/docker/cpu.cfs_quota_us", "-1\n");
+    expect("4:cpu:/docker\n", 0);
+    put("cpu/docker/cpu.cfs_quota_us", "lots\n");
+    expect("4:cpu:/docker\n4\n:::\n", 0);
+    assert_int_equal(cpus_of_quota("/no/such/file", root), 0);
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+}
+
+static void usable(void **state)
+{
+    (void)state;
+    assert_true(cpus_usable() >= 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(usable)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

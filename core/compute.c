@@ -21,6 +21,7 @@
 
 enum {
     MAX_THREADS = 1024,
+    MOMENT = 1 << 6,            /* spins */
     SPINS_AT_BARRIER = 1 << 12, /* the others are mostly a kernel behind, or not running at all */
     FEWEST_ALONE = 8,
     MOST_ALONE = 256,
@@ -42,10 +43,9 @@ struct compute {
     atomic_bool closing;
     atomic_int n_sleeping; /* over run or phase */
 
-    double spin; /* nanoseconds that it takes, about */
-
     /* of the caller alone */
-    int64_t waited; /* nanoseconds of this run, at barriers */
+    int64_t waited; /* nanoseconds of this run, at barriers, but for moments */
+    bool slept;     /* at one of them */
     int n_alone;    /* runs that it still makes alone */
     int alone_next; /* how many it makes the next time that the others keep it waiting */
 };
@@ -66,21 +66,6 @@ static int64_t now(void)
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Of a few tries the fastest, which nobody has interrupted. */
-static double time_spin(void)
-{
-    enum { TRIES = 4, SPINS = 64 };
-    int64_t least = INT64_MAX;
-    for (int try = 0; try < TRIES; try++) {
-        const int64_t began = now();
-        for (int i = 0; i < SPINS; i++)
-            relax();
-        const int64_t took = now() - began;
-        least = took < least ? took : least;
-    }
-    return (double)least / SPINS;
-}
-
 /* Sleepers wait in the kernel for the counter itself: they need no mutex that all of them, once
  * awake, would have to hold one after the other. */
 static void futex(atomic_uint *counter, int operation, unsigned value)
@@ -91,21 +76,33 @@ static void futex(atomic_uint *counter, int operation, unsigned value)
     syscall(SYS_futex, counter, operation, value, NULL, NULL, 0);
 }
 
-/* Waits until *counter is not `old` any more, spinning at first and then asleep. Returns how many
- * nanoseconds, about. */
-static int64_t wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
+/* Waits until *counter is not `old` any more, spinning at first and then asleep: true. */
+static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
 {
     for (int spins = 0; spins < max_spins; spins++) {
         if (atomic_load_explicit(counter, memory_order_acquire) != old)
-            return (int64_t)(c->spin * spins);
+            return false;
         relax();
     }
-    const int64_t began = now();
     atomic_fetch_add(&c->n_sleeping, 1);
     while (atomic_load(counter) == old)
         futex(counter, FUTEX_WAIT_PRIVATE, old);
     atomic_fetch_sub(&c->n_sleeping, 1);
-    return (int64_t)(c->spin * max_spins) + now() - began;
+    return true;
+}
+
+/* The same by the caller, at a barrier: moments are not worth a look at the clock. */
+static void wait_timed(struct compute *c, unsigned phase)
+{
+    for (int spins = 0; spins < MOMENT; spins++) {
+        if (atomic_load_explicit(&c->phase, memory_order_acquire) != phase)
+            return;
+        relax();
+    }
+    const int64_t began = now();
+    if (wait_change(c, &c->phase, phase, SPINS_AT_BARRIER))
+        c->slept = true;
+    c->waited += now() - began;
 }
 
 /* Changes *counter and wakes whoever sleeps over it. No change slips past a sleeper: either it is
@@ -196,7 +193,6 @@ struct compute *compute_open(int n_threads, const char *level, struct err *e)
     c->kernels = kernels;
     c->n_threads = n_threads ? n_threads : min_int(cpus_usable(), MAX_THREADS);
     c->alone_next = FEWEST_ALONE;
-    c->spin = time_spin();
     c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);
     c->threads = calloc((size_t)c->n_threads, sizeof *c->threads);
     if (!c->workers || !c->threads)
@@ -231,11 +227,12 @@ const struct kernels *compute_kernels(const struct compute *c)
 }
 
 /* Where other programs have the CPUs, each barrier waits for a worker that is not running. When the
- * caller worked for less than its share of the time, it is faster alone, and its results are the
- * same. It tries the others again after a while, and less and less often. */
+ * caller, whose share of the work is never the smaller one, worked for less than its share of the
+ * time, it is faster alone, and its results are the same. It tries the others again after a while,
+ * and less and less often. */
 static void judge(struct compute *c, int64_t elapsed)
 {
-    if (elapsed - c->waited >= elapsed / c->n_threads) {
+    if (!c->slept || elapsed - c->waited >= elapsed / c->n_threads) {
         c->alone_next = FEWEST_ALONE;
         return;
     }
@@ -253,6 +250,7 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
     }
     const int64_t began = now();
     c->waited = 0;
+    c->slept = false;
     c->task = task;
     c->context = context;
     change(c, &c->run);
@@ -290,9 +288,10 @@ void worker_meet(struct worker *w)
         atomic_store_explicit(&c->n_arrived, 0, memory_order_relaxed);
         change(c, &c->phase);
     } else {
-        const int64_t waited = wait_change(c, &c->phase, phase, SPINS_AT_BARRIER);
         if (w->thread == 0)
-            c->waited += waited;
+            wait_timed(c, phase);
+        else
+            wait_change(c, &c->phase, phase, SPINS_AT_BARRIER);
     }
 }
 
@@ -304,8 +303,9 @@ unsigned worker_phase(const struct worker *w)
 void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin, size_t *end)
 {
     const size_t n_grains = (n + grain - 1) / grain;
-    const size_t first = n_grains * (size_t)w->index / (size_t)w->n_workers;
-    const size_t last = n_grains * (size_t)(w->index + 1) / (size_t)w->n_workers;
+    const size_t n_workers = (size_t)w->n_workers, index = (size_t)w->index;
+    const size_t first = (n_grains * index + n_workers - 1) / n_workers;
+    const size_t last = (n_grains * (index + 1) + n_workers - 1) / n_workers;
     *begin = first * grain < n ? first * grain : n;
     *end = last * grain < n ? last * grain : n;
 }

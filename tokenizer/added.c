@@ -63,9 +63,10 @@ static bool stands_alone(const struct piece *in, struct token_span match)
     return !before && !behind;
 }
 
-static void widen(const struct added_token *token, const struct piece *in, size_t done,
-                  struct token_span *match)
+static void widen(const struct added_token *token, const struct piece *in,
+                  struct added_search *search, struct token_span *match)
 {
+    const size_t done = search->done;
     while (token->lstrip && match->start > done) {
         size_t before = char_before(in, match->start);
         if (!unicode_is_space(utf8_get(in->data + before))) {
@@ -76,10 +77,14 @@ static void widen(const struct added_token *token, const struct piece *in, size_
     if (token->lstrip && match->start < done) {
         match->start = done;
     }
-    while (token->rstrip && match->end < in->n &&
-           unicode_is_space(utf8_get(in->data + match->end))) {
+    if (!token->rstrip) {
+        return;
+    }
+    match->end = match->end < search->blank ? search->blank : match->end;
+    while (match->end < in->n && unicode_is_space(utf8_get(in->data + match->end))) {
         match->end += utf8_size(in->data[match->end]);
     }
+    search->blank = match->end;
 }
 
 const struct added_token *added_find(const struct added *a, const struct added_set *set,
@@ -107,7 +112,7 @@ const struct added_token *added_find(const struct added *a, const struct added_s
             continue;
         }
         search->from = i;
-        widen(token, in, search->done, match);
+        widen(token, in, search, match);
         if (match->start < match->end) {
             search->done = match->end;
             return token;

@@ -120,11 +120,13 @@ static bool decorated(const struct bpe *b, struct text *out, const char **c, siz
 
 /* The unknown token that is still to come, if any: *unknown is where its characters begin, or NONE.
  */
-static bool push_pending(const struct bpe *b, struct bpe_scratch *s, uint32_t *unknown)
+static bool push_pending(const struct bpe *b, struct bpe_scratch *s, size_t at, uint32_t *unknown)
 {
-    const uint32_t start = *unknown;
+    const bool passed = s->n && s->start[s->n - 1] > *unknown; /* by bytes */
+    const size_t start = passed ? at : *unknown;
+    const bool is_there = *unknown != NONE;
     *unknown = NONE;
-    return start == NONE || push(s, b->unk, start);
+    return !is_there || push(s, b->unk, start);
 }
 
 /* For a character that is not in the vocabulary: its bytes where all have a token, else the unknown
@@ -151,7 +153,7 @@ static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char 
     if (all || b->unk < 0 || (*unknown != NONE && b->fuse_unk)) {
         return true;
     }
-    if (!push_pending(b, s, unknown)) {
+    if (!push_pending(b, s, start, unknown)) {
         return false;
     }
     *unknown = (uint32_t)start;
@@ -161,7 +163,7 @@ static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char 
 static bool push_known(const struct bpe *b, struct bpe_scratch *s, int32_t id, size_t start,
                        uint32_t *unknown)
 {
-    return push_pending(b, s, unknown) && push(s, id, start);
+    return push_pending(b, s, start, unknown) && push(s, id, start);
 }
 
 static bool symbols_of_bytes(const struct bpe *b, struct bpe_scratch *s, const struct piece *word)
@@ -181,7 +183,7 @@ static bool symbols_of_bytes(const struct bpe *b, struct bpe_scratch *s, const s
             return false;
         }
     }
-    return push_pending(b, s, &unknown);
+    return push_pending(b, s, word->n, &unknown);
 }
 
 int32_t bpe_find_char(const struct tokenizer *t, const char *c, size_t n)
@@ -214,7 +216,7 @@ static bool symbols_of_chars(struct encoder *en, struct bpe_scratch *s, const st
         }
         i += size;
     }
-    return push_pending(b, s, &unknown);
+    return push_pending(b, s, word->n, &unknown);
 }
 
 /* ---- merging a short word -------------------------------------------------------------------- */

@@ -302,8 +302,9 @@ void added_free(struct added *a);
  * behind the string that was found, whatever rstrip took in behind it: a token may be found within
  * that, unless lstrip leaves nothing of it, and what that token does not take in is text again. */
 struct added_search {
-    size_t from; /* behind the last string */
-    size_t done; /* the end of its range */
+    size_t from;  /* behind the last string */
+    size_t done;  /* the end of its range */
+    size_t blank; /* up to where rstrip has looked: blanks alone from `from` on, where it is less */
 };
 
 /* The next token in the piece; *match: its range with what lstrip and rstrip take in, which begins

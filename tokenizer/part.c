@@ -15,9 +15,10 @@
 enum { ZONE = 1 << 16 };
 
 struct part {
-    struct bytes text; /* the caller's */
-    size_t base;       /* of the text's first byte in the whole */
-    size_t stop;       /* in the whole text */
+    struct bytes text;          /* the caller's */
+    size_t base;                /* of the text's first byte in the whole */
+    const struct piece *normal; /* the normalized piece at work, or NULL */
+    size_t stop;                /* in the whole text */
     size_t n_ids, n_spans;
 };
 
@@ -81,6 +82,12 @@ static bool may_stop_raw(const struct encoder *en, size_t at)
 static bool may_stop_normal(const struct encoder *en, const struct piece *in, size_t at)
 {
     const struct added *added = &en->t->added;
+    const struct piece *const whole = en->part->normal;
+    const size_t offset = whole ? (uintptr_t)in->data - (uintptr_t)whole->data : 0;
+    if (whole && offset < whole->n) { /* else a stage has changed it */
+        in = whole;
+        at += offset;
+    }
     return (at == 0 || piece_span(in, at - 1, at).end <= piece_span(in, at, at + 1).start) &&
            pretokenize_may_cut(en->t, in, at) &&
            !added_covers(&added->normalized, in->data, in->n, at) &&
@@ -154,7 +161,11 @@ static bool cut_open(struct encoder *en, const struct added_set *set, const stru
 
 static bool normal_open(struct encoder *en, const struct piece *in)
 {
-    return cut_open(en, &en->t->added.normalized, in, pretokenize_run, pretokenize_run_open);
+    en->part->normal = in;
+    const bool good =
+        cut_open(en, &en->t->added.normalized, in, pretokenize_run, pretokenize_run_open);
+    en->part->normal = NULL;
+    return good;
 }
 
 /* The last character is only there to be looked at. */

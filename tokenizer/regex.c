@@ -214,9 +214,11 @@ static void translate_named_class(struct translation *t)
     const size_t n = end ? (size_t)(end - name) : 0;
     for (size_t i = 0; i < ARRAY_LEN(classes); i++) {
         if (strlen(classes[i].name) == n && memcmp(classes[i].name, name, n) == 0) {
-            if (negated)
+            const char *const set = classes[i].set;
+            if (negated && strchr(set + 1, '\\'))
                 t->refused = "a negated class within a class";
-            put_text(t, classes[i].set);
+            put_text(t, negated ? "\\P" : "");
+            put_text(t, negated ? set + 2 : set);
             t->in = end + 2;
             return;
         }

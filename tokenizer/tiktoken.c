@@ -33,11 +33,14 @@ static const struct {
      "\\s+(?!\\S)|\\s+"},
 };
 
-/* "auto_map": {"AutoTokenizer": ["MODULE.CLASS", null]} */
+/* "auto_map": {"AutoTokenizer": ["MODULE.CLASS", null]}, or that text alone; it may begin with
+ * "REPOSITORY--". */
 static bool is_of_module(const struct json *config, const char *module)
 {
     const struct json *from = json_get(json_get(config, "auto_map"), "AutoTokenizer");
-    const char *name = json_text(json_first(from), "");
+    const char *name = json_text(from, json_text(json_first(from), ""));
+    const char *const behind = strstr(name, "--");
+    name = behind ? behind + 2 : name;
     const size_t n = strlen(module);
     return strncmp(name, module, n) == 0 && name[n] == '.';
 }

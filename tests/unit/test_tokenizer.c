@@ -180,6 +180,7 @@ static void patterns(void **state)
          "\xE4\xB8\xAD\xE6\x96\x87|\xE3\x80\x82"},
         {REGEX("[\\\\p{^Han}]+"), "\xE4\xB8\xAD\xE3\x80\x82x", "\xE4\xB8\xAD|\xE3\x80\x82x"},
         {REGEX("\\\\P{Han}+"), "\xE4\xB8\xAD\xE3\x80\x82x", "\xE4\xB8\xAD|\xE3\x80\x82x"},
+        {REGEX("[[:^upper:]]+"), "AbcD", "A|bc|D"},
         {REGEX("[[:punct:]]"), "a\xE2\x82\xAC+b", "a|\xE2\x82\xAC|+|b"},
         {REGEX("[[:upper:][:digit:]]+"),
          "a\xE2\x85\xA7"
@@ -877,6 +878,13 @@ static void old_files(void **state)
     files.tokenizer_config =
         kit_bytes("{\"tokenizer_class\":\"TikTokenTokenizer\",\"auto_map\":{\"AutoTokenizer\":"
                   "[\"tokenization_kimi.TikTokenTokenizer\",null]}}");
+    t = tokenizer_load(&files, &e);
+    assert_non_null(t);
+    kit_expect_ids(t, "h\xE4\xB8\xAD", 0, "0 5");
+    tokenizer_free(t);
+    files.tokenizer_config =
+        kit_bytes("{\"tokenizer_class\":\"TikTokenTokenizer\",\"auto_map\":{\"AutoTokenizer\":"
+                  "\"moonshotai/Kimi-K2-Base--tokenization_kimi.TikTokenTokenizer\"}}");
     t = tokenizer_load(&files, &e);
     assert_non_null(t);
     kit_expect_ids(t, "h\xE4\xB8\xAD", 0, "0 5");

@@ -83,7 +83,10 @@ static size_t make_text(uint64_t *random, char *out, size_t n_chars)
                                         "\xF0\x9F",
                                         "\xE1\x84\x80\xE1\x85\xA1",
                                         "<mask>",
-                                        "\t"};
+                                        "\t",
+                                        "\xC2\xA0",
+                                        "ok>",
+                                        " <t"};
     size_t n = 0;
     while (n_chars--) {
         if (kit_below(random, 8) == 0) {
@@ -199,6 +202,13 @@ static void expect_all_same(const struct tokenizer *t, const char *what, bool se
         ",\"rstrip\":true,\"normalized\":false") "," TOKEN("302", "\\n\\n",                        \
                                                            ",\"lstrip\":true,\"normalized\":"      \
                                                            "false") "]"
+/* Some that only normalization makes, and some within others that are passed over. */
+#define NORMALIZED_TOKENS                                                                          \
+    "[" TOKEN("300", " ", ",\"rstrip\":true") "," TOKEN(                                           \
+        "301", " <t", ",\"special\":true") "," TOKEN("302", "tok>",                                \
+                                                     "") "," TOKEN("303", "   ",                   \
+                                                                   "") "," TOKEN("304", "\\n",     \
+                                                                                 "") "]"
 #define WORD_TOKENS "[" TOKEN("300", "<tok>", ",\"single_word\":true") "]"
 
 static void parts_are_the_whole(void **state)
@@ -212,6 +222,7 @@ static void parts_are_the_whole(void **state)
         {"gpt2 as Split", PLAIN_TOKENS, NULL, SPLIT(GPT2), true},
         {"roberta", STRIP_TOKENS, NULL, "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}", true},
         {"overlapping", OVERLAPPING_TOKENS, NULL, SPLIT(GPT2), true},
+        {"normalized", NORMALIZED_TOKENS, "{\"type\":\"NFKC\"}", SPLIT(GPT2), true},
         {"no tokens", "[]", NULL, SPLIT(GPT2), true},
         {"qwen", PLAIN_TOKENS, "{\"type\":\"NFC\"}", SPLIT(QWEN), true},
         {"qwen, NFKD", STRIP_TOKENS, "{\"type\":\"NFKD\"}", SPLIT(QWEN), true},

@@ -227,9 +227,8 @@ const struct kernels *compute_kernels(const struct compute *c)
 }
 
 /* Where other programs have the CPUs, each barrier waits for a worker that is not running. When the
- * caller, whose share of the work is never the smaller one, worked for less than its share of the
- * time, it is faster alone, and its results are the same. It tries the others again after a while,
- * and less and less often. */
+ * caller worked for less than its share of the time, it is faster alone, and its results are the
+ * same. It tries the others again after a while, and less and less often. */
 static void judge(struct compute *c, int64_t elapsed)
 {
     if (!c->slept || elapsed - c->waited >= elapsed / c->n_threads) {
@@ -303,9 +302,8 @@ unsigned worker_phase(const struct worker *w)
 void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin, size_t *end)
 {
     const size_t n_grains = (n + grain - 1) / grain;
-    const size_t n_workers = (size_t)w->n_workers, index = (size_t)w->index;
-    const size_t first = (n_grains * index + n_workers - 1) / n_workers;
-    const size_t last = (n_grains * (index + 1) + n_workers - 1) / n_workers;
+    const size_t first = n_grains * (size_t)w->index / (size_t)w->n_workers;
+    const size_t last = n_grains * (size_t)(w->index + 1) / (size_t)w->n_workers;
     *begin = first * grain < n ? first * grain : n;
     *end = last * grain < n ? last * grain : n;
 }

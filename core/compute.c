@@ -76,14 +76,22 @@ static void futex(atomic_uint *counter, int operation, unsigned value)
     syscall(SYS_futex, counter, operation, value, NULL, NULL, 0);
 }
 
-/* Waits until *counter is not `old` any more, spinning at first and then asleep: true. */
-static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
+/* Whether *counter is not `old` any more, within so many spins. */
+static bool spin_change(atomic_uint *counter, unsigned old, int max_spins)
 {
     for (int spins = 0; spins < max_spins; spins++) {
         if (atomic_load_explicit(counter, memory_order_acquire) != old)
-            return false;
+            return true;
         relax();
     }
+    return false;
+}
+
+/* Waits until *counter is not `old` any more, spinning at first and then asleep: true. */
+static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
+{
+    if (spin_change(counter, old, max_spins))
+        return false;
     atomic_fetch_add(&c->n_sleeping, 1);
     while (atomic_load(counter) == old)
         futex(counter, FUTEX_WAIT_PRIVATE, old);
@@ -94,11 +102,8 @@ static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, i
 /* The same by the caller, at a barrier: moments are not worth a look at the clock. */
 static void wait_timed(struct compute *c, unsigned phase)
 {
-    for (int spins = 0; spins < MOMENT; spins++) {
-        if (atomic_load_explicit(&c->phase, memory_order_acquire) != phase)
-            return;
-        relax();
-    }
+    if (spin_change(&c->phase, phase, MOMENT))
+        return;
     const int64_t began = now();
     if (wait_change(c, &c->phase, phase, SPINS_AT_BARRIER))
         c->slept = true;

@@ -10,21 +10,20 @@
 
 #include "core/base.h"
 
-/* The first words of a file; false where it is not there, or has fewer. */
-static bool read_words(const char *dir, const char *name, char a[32], char b[32], int n)
+/* The first two words of a file; how many there are. */
+static int read_words(const char *dir, const char *name, char a[32], char b[32])
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path)
-        return false;
+        return 0;
     FILE *f = fopen(path, "re");
-    const int got = f ? fscanf(f, "%31s %31s", a, b) : 0;
+    const int n = f ? fscanf(f, "%31s %31s", a, b) : 0;
     if (f)
         fclose(f);
-    return got >= n;
+    return n;
 }
 
-/* The microseconds of CPUs that a group may have in each period of so many: a quota that is no
- * number, "max" or -1 sets no limit. */
+/* The CPUs that so many microseconds in each period of so many are worth; "max" or -1: no limit. */
 static double limit_of(const char *quota, const char *period)
 {
     long used, of;
@@ -35,14 +34,11 @@ static double limit_of(const char *quota, const char *period)
 
 static double limit_in(const char *dir)
 {
-    char quota[32], period[32];
-    if (read_words(dir, "cpu.max", quota, period, 2))
-        return limit_of(quota, period);
-    char none[32];
-    if (read_words(dir, "cpu.cfs_quota_us", quota, none, 1) &&
-        read_words(dir, "cpu.cfs_period_us", period, none, 1))
-        return limit_of(quota, period);
-    return INFINITY;
+    char quota[32], period[32], none[32];
+    const bool found = read_words(dir, "cpu.max", quota, period) == 2 ||
+                       (read_words(dir, "cpu.cfs_quota_us", quota, none) > 0 &&
+                        read_words(dir, "cpu.cfs_period_us", period, none) > 0);
+    return found ? limit_of(quota, period) : INFINITY;
 }
 
 /* The least that the group or one that it is part of sets: within a container its path may mean

@@ -122,11 +122,13 @@ static bool decorated(const struct bpe *b, struct text *out, const char **c, siz
  */
 static bool push_pending(const struct bpe *b, struct bpe_scratch *s, size_t at, uint32_t *unknown)
 {
-    const bool passed = s->n && s->start[s->n - 1] > *unknown; /* by bytes */
-    const size_t start = passed ? at : *unknown;
-    const bool is_there = *unknown != NONE;
+    const uint32_t start = *unknown;
+    if (start == NONE) {
+        return true;
+    }
     *unknown = NONE;
-    return !is_there || push(s, b->unk, start);
+    const bool passed = s->n && s->start[s->n - 1] > start; /* by bytes */
+    return push(s, b->unk, passed ? at : start);
 }
 
 /* For a character that is not in the vocabulary: its bytes where all have a token, else the unknown

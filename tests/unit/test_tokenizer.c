@@ -79,12 +79,7 @@ static void pre_tokenizers(void **state)
         {"{\"type\":\"Punctuation\",\"behavior\":\"Contiguous\"}", "a?!\xE3\x80\x82$b",
          "a|?!\xE3\x80\x82$|b"},
         /* As in Unicode 8.0: U+166D was punctuation then, U+061D was nothing yet. */
-        {"{\"type\":\"Punctuation\"}",
-         "a\xE1\x99\xAD"
-         "a\xD8\x9D"
-         "a",
-         "a|\xE1\x99\xAD|a\xD8\x9D"
-         "a"},
+        {"{\"type\":\"Punctuation\"}", "x\xE1\x99\xADx\xD8\x9Dx", "x|\xE1\x99\xAD|x\xD8\x9Dx"},
         {"{\"type\":\"Digits\",\"individual_digits\":false}", "Hey 123\xC2\xBD friend!",
          "Hey |123\xC2\xBD| friend!"},
         {"{\"type\":\"Digits\",\"individual_digits\":true}", "Hey 12 friend!", "Hey |1|2| friend!"},
@@ -156,7 +151,17 @@ static void patterns(void **state)
         {DEEPSEEK, "a1234 \xE4\xB8\xAD\xE6\x96\x87x .net",
          "a|123|4| |\xE4\xB8\xAD\xE6\x96\x87|x| .|net"},
         {STARCODER, "x = 42", "x| =| |4|2"},
-        /* Ruby's meaning where it differs from Perl's. */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        expect_split(&cases[i]);
+    }
+}
+
+/* Ruby's meaning where it differs from Perl's. */
+static void patterns_as_ruby(void **state)
+{
+    (void)state;
+    static const struct split_case cases[] = {
         {REGEX("\\\\p{N}{1,2}+"), "12345 6", "12345| |6"},
         {REGEX("\\\\h+"), "xyzBEEFq", "xyz|BEEF|q"},
         {REGEX("x{,2}y"), "xxxy", "x|xxy"},
@@ -865,30 +870,6 @@ static void old_files(void **state)
     kit_expect_ids(t, "ab ba\xE3", 0, "2 3 1 0 4");
     assert_int_equal(tokenizer_eos(t), 5);
     tokenizer_free(t);
-    /* Kimi's pattern parts what is Han from other letters. */
-    files = (struct tokenizer_files){
-        .tokenizer_model =
-            kit_bytes("aA== 0\n5A== 1\nuA== 2\nrQ== 3\n5Lg= 4\n5Lit 5\naOS4rQ== 6\n"),
-        .tokenizer_config = kit_bytes("{\"tokenizer_class\":\"TikTokenTokenizer\"}"),
-    };
-    t = tokenizer_load(&files, &e);
-    assert_non_null(t);
-    kit_expect_ids(t, "h\xE4\xB8\xAD", 0, "6");
-    tokenizer_free(t);
-    files.tokenizer_config =
-        kit_bytes("{\"tokenizer_class\":\"TikTokenTokenizer\",\"auto_map\":{\"AutoTokenizer\":"
-                  "[\"tokenization_kimi.TikTokenTokenizer\",null]}}");
-    t = tokenizer_load(&files, &e);
-    assert_non_null(t);
-    kit_expect_ids(t, "h\xE4\xB8\xAD", 0, "0 5");
-    tokenizer_free(t);
-    files.tokenizer_config =
-        kit_bytes("{\"tokenizer_class\":\"TikTokenTokenizer\",\"auto_map\":{\"AutoTokenizer\":"
-                  "\"moonshotai/Kimi-K2-Base--tokenization_kimi.TikTokenTokenizer\"}}");
-    t = tokenizer_load(&files, &e);
-    assert_non_null(t);
-    kit_expect_ids(t, "h\xE4\xB8\xAD", 0, "0 5");
-    tokenizer_free(t);
     /* Pieces <unk>, <s>, a (-1), b (-2), U+2581 (-3), "ab" (-0.5); BPE; nothing added, no prefix.
      */
     static const unsigned char model[] = "\x0A\x09\x0A\x05<unk>\x18\x02"
@@ -910,6 +891,34 @@ static void old_files(void **state)
     kit_expect_ids(t, "ab  b", 0, "5 4 4 3");
     kit_expect_ids(t, "b", ENCODE_ADD_SPECIAL, "1 3");
     tokenizer_free(t);
+}
+
+/* Kimi's pattern, which its module stands for, parts what is Han from other letters. */
+static void tiktoken_modules(void **state)
+{
+    (void)state;
+#define CONFIG(auto_map) "{\"tokenizer_class\":\"TikTokenTokenizer\"" auto_map "}"
+#define AUTO(name)       ",\"auto_map\":{\"AutoTokenizer\":" name "}"
+    static const struct {
+        const char *config, *want;
+    } cases[] = {
+        {CONFIG(""), "6"},
+        {CONFIG(AUTO("[\"tokenization_other.TikTokenTokenizer\",null]")), "6"},
+        {CONFIG(AUTO("[\"tokenization_kimi.TikTokenTokenizer\",null]")), "0 5"},
+        {CONFIG(AUTO("\"moonshotai/Kimi-K2-Base--tokenization_kimi.TikTokenTokenizer\"")), "0 5"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err e = {0};
+        struct tokenizer *t = tokenizer_load(
+            &(struct tokenizer_files){
+                .tokenizer_model =
+                    kit_bytes("aA== 0\n5A== 1\nuA== 2\nrQ== 3\n5Lg= 4\n5Lit 5\naOS4rQ== 6\n"),
+                .tokenizer_config = kit_bytes(cases[i].config)},
+            &e);
+        assert_non_null(t);
+        kit_expect_ids(t, "h\xE4\xB8\xAD", 0, cases[i].want);
+        tokenizer_free(t);
+    }
 }
 
 int main(void)
@@ -934,6 +943,8 @@ int main(void)
         cmocka_unit_test(bad_files),
         cmocka_unit_test(runaway_regex),
         cmocka_unit_test(old_files),
+        cmocka_unit_test(tiktoken_modules),
+        cmocka_unit_test(patterns_as_ruby),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

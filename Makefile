@@ -47,6 +47,7 @@ ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 
 # Each rung of the kernel ladder has flags of its own; nothing else is built for more than the base machine.
 FLAGS_kernels_avx2   := -O3 -mavx2 -mfma -mf16c
+FLAGS_kernels_avxvnni := $(FLAGS_kernels_avx2) -mavxvnni
 FLAGS_kernels_avx512 := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
 FLAGS_kernels_avx512vnni := $(FLAGS_kernels_avx512) -mavx512vnni
 FLAGS_kernels_avx512bf16 := $(FLAGS_kernels_avx512vnni) -mavx512bf16 -mavx512vbmi

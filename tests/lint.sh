@@ -71,7 +71,7 @@ for file in $(sources cli tokenizer models core | grep '\.c$'); do
         flags='--target=aarch64-linux-gnu -I/usr/aarch64-linux-gnu/include'
         case $file in *dot.c) flags="$flags -march=armv8.2-a+dotprod" ;; esac
         ;;
-    *_avx2.c) flags='-mavx2 -mfma -mf16c' ;;
+    *_avx2.c | *_avxvnni.c) flags='-mavx2 -mfma -mf16c -mavxvnni' ;;
     *_avx512*.c | *_amx*.c)
         flags='-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c'
         case $file in *_amx*.c) flags="$flags -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8" ;; esac

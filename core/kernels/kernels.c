@@ -1,7 +1,8 @@
 /*
  * The ladder: which levels exist, which of them this machine can run, and the finished table of
- * each. A level's table is the one below with its own rung laid over it. The tables are built once,
- * for every level the machine has, so that several can be used in one process (tests do).
+ * each. A level's table is the one below that the machine has, with its own rung laid over it. The
+ * tables are built once, for every level the machine has, so that several can be used in one
+ * process (tests do).
  */
 #include <pthread.h>
 #include <string.h>
@@ -64,6 +65,11 @@ static bool has_avx2(void)
     const struct x86_features f = x86_detect();
     return all_of(f.state, xmm_ymm) && all_of(f.ecx1, bit_AVX | bit_FMA | bit_F16C) &&
            all_of(f.ebx7, bit_AVX2);
+}
+
+static bool has_avxvnni(void)
+{
+    return has_avx2() && all_of(x86_detect().eax71, bit_AVXVNNI);
 }
 
 static bool has_avx512(void)
@@ -148,6 +154,7 @@ static const struct rung {
     {"scalar", always, always, kernels_scalar_fill},
 #if defined(__x86_64__)
     {"avx2", has_avx2, always, kernels_avx2_fill},
+    {"avxvnni", has_avxvnni, always, kernels_avxvnni_fill},
     {"avx512", has_avx512, always, kernels_avx512_fill},
     {"avx512vnni", has_avx512vnni, always, kernels_avx512vnni_fill},
     {"avx512bf16", has_avx512bf16, is_amd, kernels_avx512bf16_fill},
@@ -163,7 +170,7 @@ enum { N_RUNGS = sizeof rungs / sizeof *rungs };
 const char *const kernels_levels[] = {
     "scalar",
 #if defined(__x86_64__)
-    "avx2",   "avx512", "avx512vnni", "avx512bf16", "amx",
+    "avx2",   "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx",
 #elif defined(__aarch64__)
     "neon",
     "neondot",
@@ -187,20 +194,22 @@ static void find_asks(void)
 }
 
 static struct kernels tables[N_RUNGS];
-static size_t n_tables; /* those from the lowest to the highest that this machine has */
+static size_t n_tables; /* of the levels that this machine has, from the lowest on */
 static size_t best;
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void build_tables(void)
 {
     find_asks();
-    while (n_tables < N_RUNGS && rungs[n_tables].runs_here()) {
+    for (const struct rung *rung = rungs; rung < rungs + N_RUNGS; rung++) {
+        if (!rung->runs_here())
+            continue;
         struct kernels *k = &tables[n_tables];
         if (n_tables > 0)
             *k = k[-1];
-        rungs[n_tables].fill(k);
-        k->level = rungs[n_tables].level;
-        if (rungs[n_tables].pays_here())
+        rung->fill(k);
+        k->level = rung->level;
+        if (rung->pays_here())
             best = n_tables;
         n_tables++;
     }

@@ -1,8 +1,8 @@
 /*
  * The arithmetic, as a table of functions. Every level of the ladder is one such table:
  *
- *     scalar < avx2 (fma, f16c) < avx512 (f, bw, dq, vl) < avx512vnni < avx512bf16 < amx
- *                                                                               on x86-64
+ *     scalar < avx2 (fma, f16c) < avxvnni, or none, < avx512 (f, bw, dq, vl) < avx512vnni
+ *            < avx512bf16 < amx                                                 on x86-64
  *     scalar < neon < neondot                                                   on 64-bit ARM
  *     scalar                                                                    on anything else
  *

@@ -40,6 +40,7 @@ enum { PEAK_CHAINS = 12 };
 void kernels_scalar_fill(struct kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_fill(struct kernels *k);
+void kernels_avxvnni_fill(struct kernels *k);
 void kernels_avx512_fill(struct kernels *k);
 void kernels_avx512vnni_fill(struct kernels *k);
 void kernels_avx512bf16_fill(struct kernels *k);

@@ -8,6 +8,7 @@
 
 #include <immintrin.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { V_LANES = 16, ROWS_X = 6, COLS_X = 6, COLS_V = 4, STRIP_K = 16 };
@@ -89,6 +90,11 @@ static inline vi v_load_u4(const void *p)
         _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
     const __m512i two = _mm512_castsi128_si512(_mm_loadl_epi64(p));
     return (vi)_mm512_srlv_epi32(_mm512_permutexvar_epi32(word, two), shift) & 15;
+}
+
+static inline bool vi_any(vi x)
+{
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
 }
 
 static inline vf v_pick8(const float *table, vi i)

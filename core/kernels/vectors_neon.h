@@ -8,6 +8,7 @@
 
 #include <arm_neon.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { V_LANES = 4, ROWS_X = 5, COLS_X = 5, COLS_V = 4, STRIP_K = 16 };
@@ -131,6 +132,11 @@ static inline vi v_load_u4(const void *p)
 }
 
 /* The bytes of the table at 4 i, 4 i + 1, 4 i + 2, 4 i + 3. */
+static inline bool vi_any(vi x)
+{
+    return vmaxvq_u32((uint32x4_t)x) != 0;
+}
+
 static inline vf v_pick8(const float *table, vi i)
 {
     const uint8_t *bytes = (const uint8_t *)table;

@@ -15,13 +15,13 @@
 #include <string.h>
 
 /*
- * PIECE_K is the length of the blocks in which linear_rows sums (kernels.inc), so cutting there
- * leaves the order of a sum as it is. A tile of TILE_R rows is 32 KB, about what L1 holds. STRIP_R
+ * PIECE_K is the length of the blocks in which linear_rows sums, so cutting there leaves the order
+ * of a sum as it is. A tile of TILE_R rows is 32 KB, about what L1 holds. STRIP_R
  * outputs are a cache line of every row of AWQ codes, and enough for a piece of many rows of x to
  * be worth fetching; up to FEW_X it is better to read the codes from front to back.
  */
 enum {
-    PIECE_K = 512,
+    PIECE_K = KERNELS_ROWS_K,
     PIECE_WORDS = PIECE_K / 8,    /* of codes of 4 bits, */
     MOST_WORDS = 2 * PIECE_WORDS, /* and of 8 */
     TILE_R = 16,
@@ -267,11 +267,53 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
     }
 }
 
+/* ---- products with FP8 as it lies ---- */
+
+enum { F8_SCALES = 4096 }; /* at hand at once */
+
+/* Whether the blocks of scales are as struct linear_f8_args wants them. */
+static bool has_f8_blocks(const struct quant *q)
+{
+    const size_t group = q->block_in;
+    return q->type == QUANT_F8 && q->n_groups <= KERNELS_F8_GROUPS &&
+           (q->n_groups == 1 || (group >= 64 && (group & (group - 1)) == 0));
+}
+
+static void apply_f8(const struct kernels *kernels, const struct quant *q, size_t row,
+                     const struct linear_args *a, void (*linear)(const struct linear_f8_args *a))
+{
+    float scales[F8_SCALES];
+    const size_t most = F8_SCALES / q->n_groups * q->block_out, end = row + a->n_w;
+    struct linear_f8_args f8 = {.args = *a,
+                                .scales = scales,
+                                .block_out = q->block_out,
+                                .n_groups = q->n_groups,
+                                .block_in = q->block_in};
+    assert(has_f8_blocks(q) && end <= q->n_out && a->n_k == q->n_in);
+    f8.args.w_stride = q->row_bytes;
+    for (size_t r = row; r < end; r += f8.args.n_w) {
+        f8.first = r % q->block_out;
+        f8.args.n_w = min_size(end - r, most - f8.first);
+        const size_t n = (f8.first + f8.args.n_w - 1) / q->block_out + 1;
+        read_scales(kernels, q, r, 0, n * q->n_groups, scales);
+        f8.args.w = q->codes + r * q->row_bytes;
+        f8.args.y = a->y + (r - row);
+        f8.args.bias = a->bias ? a->bias + (r - row) : NULL;
+        linear(&f8);
+    }
+}
+
+/* ---- products of all kinds ---- */
+
 void quant_apply(const struct kernels *kernels, const struct quant *q, size_t row,
                  const struct linear_args *a)
 {
     q = as_stored(q);
     assert(row + a->n_w <= q->n_out && a->n_k == q->n_in);
+    if (kernels->linear_few_f8 && a->n_x <= KERNELS_F8_FEW && has_f8_blocks(q)) {
+        apply_f8(kernels, q, row, a, kernels->linear_few_f8);
+        return;
+    }
     uint32_t words[STRIP_R * MOST_WORDS];
     const bool wide = q->layout->in_columns || a->n_x > FEW_X;
     const size_t strip_r = wide ? STRIP_R : TILE_R;
@@ -288,39 +330,15 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
     }
 }
 
-/* ---- products in bf16 ---- */
-
-enum { F8_SCALES = 4096 }; /* at hand at once */
-
 bool quant_meets_bf16(const struct kernels *kernels, const struct quant *q)
 {
-    const size_t group = q->block_in;
-    return kernels->linear_rows_f8 && q->type == QUANT_F8 && q->n_groups <= KERNELS_F8_GROUPS &&
-           (q->n_groups == 1 || (group >= 64 && (group & (group - 1)) == 0));
+    return kernels->linear_rows_f8 && has_f8_blocks(q);
 }
 
 void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size_t row,
                       const struct linear_args *a)
 {
-    float scales[F8_SCALES];
-    const size_t most = F8_SCALES / q->n_groups * q->block_out, end = row + a->n_w;
-    struct linear_f8_args f8 = {.args = *a,
-                                .scales = scales,
-                                .block_out = q->block_out,
-                                .n_groups = q->n_groups,
-                                .block_in = q->block_in};
-    assert(quant_meets_bf16(kernels, q) && end <= q->n_out && a->n_k == q->n_in);
-    f8.args.w_stride = q->row_bytes;
-    for (size_t r = row; r < end; r += f8.args.n_w) {
-        f8.first = r % q->block_out;
-        f8.args.n_w = min_size(end - r, most - f8.first);
-        const size_t n = (f8.first + f8.args.n_w - 1) / q->block_out + 1;
-        read_scales(kernels, q, r, 0, n * q->n_groups, scales);
-        f8.args.w = q->codes + r * q->row_bytes;
-        f8.args.y = a->y + (r - row);
-        f8.args.bias = a->bias ? a->bias + (r - row) : NULL;
-        kernels->linear_rows_f8(&f8);
-    }
+    apply_f8(kernels, q, row, a, kernels->linear_rows_f8);
 }
 
 /* ---- products with the other side ---- */

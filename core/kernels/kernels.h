@@ -72,13 +72,12 @@ struct linear_args {
 };
 
 /*
- * The same with weights of E4M3 that share scales in blocks of rows and columns, and are rounded to
- * bf16 once they are scaled:
- *     w(r, k) = bf16(code(r, k) * scales[(first + r) / block_out * n_groups + k / block_in])
- * What is subnormal in f32 is 0, and so is what has the code 0. n_groups is KERNELS_F8_GROUPS at
- * most.
+ * The same with weights of E4M3 that share scales in blocks of rows and columns:
+ *     w(r, k) = code(r, k) * scales[(first + r) / block_out * n_groups + k / block_in]
+ * linear_rows_f8 rounds them to bf16 then; what is subnormal in f32 is 0 there, and so is what has
+ * the code 0. n_groups is KERNELS_F8_GROUPS at most.
  */
-enum { KERNELS_F8_GROUPS = 256 };
+enum { KERNELS_F8_GROUPS = 256, KERNELS_F8_FEW = 12 };
 
 struct linear_f8_args {
     struct linear_args args; /* w: the codes; n_k is at least 1 */
@@ -194,6 +193,9 @@ enum { QUANT_TRIES = 4, QUANT_GROUP = 128, QUANT_WEIGHT = 4095 };
 /* Rows of weights that are woven together: a cache line holds a word of each. */
 enum { KERNELS_WOVEN = 16 };
 
+/* The values of a row whose products linear_rows sums before they are added to what was before. */
+enum { KERNELS_ROWS_K = 512 };
+
 struct kernels {
     const char *level; /* "scalar", "avx2", ... */
 
@@ -208,6 +210,11 @@ struct kernels {
 
     /* ROUNDED. As linear_rows_bf16, of the rung that has this one; NULL likewise. */
     void (*linear_rows_f8)(const struct linear_f8_args *a);
+
+    /* The bits of linear_rows[WEIGHT_F32] with what decode makes of the codes, called for each
+     * KERNELS_ROWS_K columns, the first as args say, the others to add, the bias with the last. x
+     * in f32, KERNELS_F8_FEW rows at most. NULL at the scalar level. */
+    void (*linear_few_f8)(const struct linear_f8_args *a);
 
     /* EXACT. One per DOT_ type. */
     void (*linear_i8[N_DOT_TYPES])(const struct linear_i8_args *a);

@@ -127,6 +127,8 @@ static struct linear_f8_args f8_random(const struct linear_args *args)
     random_floats(scales, n, PLAIN);
     if (random_below(16) == 0)
         scales[random_below(n)] *= 0x1p-130f;
+    if (random_below(16) == 0)
+        scales[random_below(n)] *= 0x1p9f;
     a.scales = scales;
     unsigned char *w = area_place(3, linear_n_weights(args, false), 1);
     const bool no_numbers = random_below(8) == 0;
@@ -138,21 +140,32 @@ static struct linear_f8_args f8_random(const struct linear_args *args)
     return a;
 }
 
-/* The same weights in bf16, [n_w, n_k]. */
-static uint16_t *f8_written_out(const struct linear_f8_args *a)
+/* The same weights in f32, [n_w, n_k]. */
+static float *f8_values(const struct linear_f8_args *a)
 {
+    const unsigned char *const w = a->args.w;
     const size_t n_k = a->args.n_k, n_w = a->args.n_w;
-    uint16_t *const out = malloc((n_w * n_k + 32) * sizeof *out);
+    float *const out = malloc(n_w * n_k * sizeof *out);
     for (size_t r = 0; r < n_w; r++)
         for (size_t k = 0; k < n_k; k++) {
-            const unsigned char *const w = a->args.w;
             const size_t block = (a->first + r) / a->block_out;
             const float scale = a->scales[block * a->n_groups + k / a->block_in];
-            float value;
-            scalar->decode[CODE_F8_E4M3](&value, &w[r * a->args.w_stride + k], 1, 1, &scale, NULL);
-            value = fabsf(value) < FLT_MIN ? copysignf(0, value) : value;
-            scalar->to_bf16(out + r * n_k + k, &value, 1);
+            scalar->decode[CODE_F8_E4M3](out + r * n_k + k, &w[r * a->args.w_stride + k], 1, 1,
+                                         &scale, NULL);
         }
+    return out;
+}
+
+/* And in bf16. */
+static uint16_t *f8_in_bf16(const struct linear_f8_args *a)
+{
+    const size_t n = a->args.n_w * a->args.n_k;
+    float *const values = f8_values(a);
+    uint16_t *const out = malloc((n + 32) * sizeof *out);
+    for (size_t i = 0; i < n; i++)
+        values[i] = fabsf(values[i]) < FLT_MIN ? copysignf(0, values[i]) : values[i];
+    scalar->to_bf16(out, values, n);
+    free(values);
     return out;
 }
 
@@ -189,7 +202,7 @@ static void check_linear_f8(const struct slot *slot, const struct kernels *k)
                  a.first);
         ask_anyhow();
         f(&a);
-        uint16_t *const w = f8_written_out(&a);
+        uint16_t *const w = f8_in_bf16(&a);
         args = a.args;
         args.w = w;
         args.w_stride = args.n_k;
@@ -199,6 +212,60 @@ static void check_linear_f8(const struct slot *slot, const struct kernels *k)
         areas_check();
         free(w);
         free(row);
+        free(expected);
+    }
+}
+
+/* The level's own product of weights in f32, which has its own check, by pieces of rows. */
+static void f32_in_pieces(const struct kernels *k, const struct linear_args *whole)
+{
+    for (size_t at = 0; at < whole->n_k; at += KERNELS_ROWS_K) {
+        struct linear_args a = *whole;
+        a.x = (const float *)whole->x + at;
+        a.w = (const float *)whole->w + at;
+        a.n_k = whole->n_k - at < KERNELS_ROWS_K ? whole->n_k - at : KERNELS_ROWS_K;
+        a.add = whole->add || at > 0;
+        a.bias = at + a.n_k == whole->n_k ? whole->bias : NULL;
+        k->linear_rows[WEIGHT_F32](&a);
+    }
+}
+
+static void check_few_f8(const struct slot *slot, const struct kernels *k)
+{
+    linear_f8_fn *f;
+    slot_get(slot, k, &f);
+    for (int c = 0; c < N_CASES; c++) {
+        struct linear_args args = linear_random_shape(false);
+        args.n_x = 1 + args.n_x % KERNELS_F8_FEW;
+        if (!args.n_w || !args.n_k)
+            continue;
+        struct linear_f8_args a = f8_random(&args);
+        const size_t n_y = rows_floats(args.n_x, args.y_stride, args.n_w);
+        const size_t n_floats = rows_floats(args.n_x, args.x_stride, args.n_k);
+        float *const x = area_floats(0, n_floats), *const y = area_floats(1, n_y);
+        float *const expected = malloc((n_y + args.n_w) * sizeof *y), *bias = expected + n_y;
+        random_floats(x, n_floats, PLAIN);
+        random_floats(bias, args.n_w, PLAIN);
+        random_floats(y, n_y, PLAIN);
+        memcpy(expected, y, n_y * sizeof *y);
+        a.args.x = x;
+        a.args.bias = random_below(2) ? bias : NULL;
+        a.args.y = y;
+        snprintf(parameters, sizeof parameters,
+                 "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu blocks %zu x %zu first %zu", k->level,
+                 slot->name, args.n_x, args.n_w, args.n_k, args.w_stride, a.block_out, a.block_in,
+                 a.first);
+        ask_anyhow();
+        f(&a);
+        float *const w = f8_values(&a);
+        args = a.args;
+        args.w = w;
+        args.w_stride = args.n_k;
+        args.y = expected;
+        f32_in_pieces(k, &args);
+        expect_same(y, expected, n_y, "differs from the product of f32");
+        areas_check();
+        free(w);
         free(expected);
     }
 }
@@ -495,8 +562,8 @@ static void speed_linear_bf16(const struct slot *slot, const struct bench *b)
     bench_linear(&own, f, slot->cols, WEIGHT_BF16);
 }
 
-/* Blocks of 128 x 128. */
-static void speed_linear_f8(const struct slot *slot, const struct bench *b)
+/* Blocks of 128 x 128, up to so many rows of x. */
+static void bench_f8(const struct slot *slot, const struct bench *b, int peak, size_t most)
 {
     static const size_t rows[] = {1, 2, 4, 8, 32, 256};
     enum { N_K = 2048, BLOCK = 128 };
@@ -505,8 +572,8 @@ static void speed_linear_f8(const struct slot *slot, const struct bench *b)
     slot_get(slot, b->k, &f);
     if (!f)
         return;
-    own.flops = b->k->peak[PEAK_BF16] ? bench_peak(b->k->peak[PEAK_BF16]) : 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    own.flops = b->k->peak[peak] ? bench_peak(b->k->peak[peak]) : 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && rows[i] <= most; i++) {
         const size_t n_w = rows[i] < 32 ? BENCH_WEIGHT_BYTES / 2 / N_K / rows[i] : 1024;
         const struct linear_f8_args a = {.args = {.y = b->y,
                                                   .y_stride = n_w,
@@ -529,6 +596,16 @@ static void speed_linear_f8(const struct slot *slot, const struct bench *b)
         bench_line(&own, what, seconds, 2. * (double)rows[i] * N_K * (double)n_w,
                    (double)(n_w * N_K));
     }
+}
+
+static void speed_linear_f8(const struct slot *slot, const struct bench *b)
+{
+    bench_f8(slot, b, PEAK_BF16, SIZE_MAX);
+}
+
+static void speed_few_f8(const struct slot *slot, const struct bench *b)
+{
+    bench_f8(slot, b, PEAK_F32, KERNELS_F8_FEW);
 }
 
 static void speed_to_bf16(const struct slot *slot, const struct bench *b)

@@ -1,10 +1,11 @@
 /*
  * How one matrix is stored quantised, and products with it where it lies. Each format is codes,
  * scales and perhaps zero points, w(r, k) = (code(r, k) - zero) * scale, in an order of its own. In
- * f32, codes are decoded tile by tile on the stack, and the product is rounded once: originals that
- * compute in f16 or bf16 round it once more, and so does FP8 in bf16. In whole numbers, codes meet
- * activations in int8 as they lie, or, where formats have them in columns, block by block. No copy
- * of the matrix is made, unless somebody asks for one (quant_weave.h).
+ * f32, codes are decoded tile by tile on the stack, or FP8 for few rows as it lies, and the product
+ * is rounded once: originals that compute in f16 or bf16 round it once more, and so does FP8 in
+ * bf16. In whole numbers, codes meet activations in int8 as they lie, or, where formats have them
+ * in columns, block by block. No copy of the matrix is made, unless somebody asks for one
+ * (quant_weave.h).
  *
  * Owns nothing: all are views into the checkpoint, aligned to nothing. quant_init alone reads what
  * a file may have wrong; behind it nothing fails.

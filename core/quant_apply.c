@@ -1,9 +1,9 @@
 /*
- * From codes where they lie to tiles of f32. A row's codes are decoded by the kernels in pieces of
- * PIECE_K; what differs between formats is where its codes, scales and zero points are. GPTQ and
- * AWQ store the matrix column by column (quant_columns.c), and woven ones word by word, so a strip
- * of it is first brought into rows of codes, still four bits each. Whether the parts fit together
- * is quant.c's business.
+ * From codes where they lie to tiles of f32, or to kernels that take them so. A row's codes are
+ * decoded in pieces of PIECE_K; what differs between formats is where its codes, scales and zero
+ * points are. GPTQ and AWQ store the matrix column by column (quant_columns.c), and woven ones word
+ * by word, so a strip of it is first brought into rows of codes, still four bits each. Whether the
+ * parts fit together is quant.c's business.
  */
 #include "core/quant.h"
 
@@ -15,10 +15,10 @@
 #include <string.h>
 
 /*
- * PIECE_K is the length of the blocks in which linear_rows sums, so cutting there leaves the order
- * of a sum as it is. A tile of TILE_R rows is 32 KB, about what L1 holds. STRIP_R
- * outputs are a cache line of every row of AWQ codes, and enough for a piece of many rows of x to
- * be worth fetching; up to FEW_X it is better to read the codes from front to back.
+ * Cutting at PIECE_K leaves the order of a sum as it is. A tile of TILE_R rows is 32 KB, about what
+ * L1 holds. STRIP_R outputs are a cache line of every row of AWQ codes, and enough for a piece of
+ * many rows of x to be worth fetching; up to FEW_X it is better to read the codes from front to
+ * back.
  */
 enum {
     PIECE_K = KERNELS_ROWS_K,
@@ -310,8 +310,8 @@ void quant_apply(const struct kernels *kernels, const struct quant *q, size_t ro
 {
     q = as_stored(q);
     assert(row + a->n_w <= q->n_out && a->n_k == q->n_in);
-    if (kernels->linear_few_f8 && a->n_x <= KERNELS_F8_FEW && has_f8_blocks(q)) {
-        apply_f8(kernels, q, row, a, kernels->linear_few_f8);
+    if (kernels->linear_f8_f32 && a->n_x <= KERNELS_F8_FEW && has_f8_blocks(q)) {
+        apply_f8(kernels, q, row, a, kernels->linear_f8_f32);
         return;
     }
     uint32_t words[STRIP_R * MOST_WORDS];
@@ -338,6 +338,7 @@ bool quant_meets_bf16(const struct kernels *kernels, const struct quant *q)
 void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size_t row,
                       const struct linear_args *a)
 {
+    assert(quant_meets_bf16(kernels, q));
     apply_f8(kernels, q, row, a, kernels->linear_rows_f8);
 }
 

@@ -44,6 +44,7 @@ done
 for file in $(sources cli tokenizer models core | grep '\.h$'); do
     case $file in
     *_neon*) cc=aarch64-linux-gnu-gcc && command -v $cc >/dev/null || continue ;;
+    *_avx2*) cc="cc -mavx2 -mfma -mf16c" ;;
     *_avx512*) cc="cc -mavx512f" ;;
     *) cc=cc ;;
     esac

@@ -140,14 +140,14 @@ static bool has_neon(void)
 
 static bool has_neondot(void)
 {
-    return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
+    return has_neon() && getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 }
 
 #endif
 
 static const struct rung {
     const char *level;
-    bool (*runs_here)(void);
+    bool (*runs_here)(void); /* with what it needs of the rungs below */
     bool (*pays_here)(void); /* where it runs */
     void (*fill)(struct kernels *k);
 } rungs[] = {

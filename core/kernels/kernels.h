@@ -1,8 +1,8 @@
 /*
  * The arithmetic, as a table of functions. Every level of the ladder is one such table:
  *
- *     scalar < avx2 (fma, f16c) < avxvnni, or none, < avx512 (f, bw, dq, vl) < avx512vnni
- *            < avx512bf16 < amx                                                 on x86-64
+ *     scalar < avx2 (fma, f16c) < avxvnni < avx512 (f, bw, dq, vl) < avx512vnni < avx512bf16 < amx
+ *                                          on x86-64, where avx512 may be without avxvnni
  *     scalar < neon < neondot                                                   on 64-bit ARM
  *     scalar                                                                    on anything else
  *
@@ -85,7 +85,7 @@ struct linear_f8_args {
     size_t first;
     size_t block_out;
     size_t n_groups;
-    size_t block_in; /* a power of two from 64 on; or any, where n_groups is 1 */
+    size_t block_in; /* a power of two from 64 on; or any from n_k on, where n_groups is 1 */
 };
 
 /* Elements of a KV cache. */
@@ -211,10 +211,10 @@ struct kernels {
     /* ROUNDED. As linear_rows_bf16, of the rung that has this one; NULL likewise. */
     void (*linear_rows_f8)(const struct linear_f8_args *a);
 
-    /* The bits of linear_rows[WEIGHT_F32] with what decode makes of the codes, called for each
-     * KERNELS_ROWS_K columns, the first as args say, the others to add, the bias with the last. x
-     * in f32, KERNELS_F8_FEW rows at most. NULL at the scalar level. */
-    void (*linear_few_f8)(const struct linear_f8_args *a);
+    /* ORDER. The bits of linear_rows[WEIGHT_F32] with what decode makes of the codes, called for
+     * each KERNELS_ROWS_K columns, the first as args say, the others to add, the bias with the
+     * last. x in f32, KERNELS_F8_FEW rows at most. NULL at the scalar level. */
+    void (*linear_f8_f32)(const struct linear_f8_args *a);
 
     /* EXACT. One per DOT_ type. */
     void (*linear_i8[N_DOT_TYPES])(const struct linear_i8_args *a);

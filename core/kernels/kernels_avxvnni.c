@@ -9,7 +9,7 @@
 /* The first operand of vpdpbusd is unsigned. */
 enum { DOT_V = 2, DOT_X = 6, DOT_SHIFT = 128 };
 
-/* Their order is kept: more words of x at once would take more registers than there are. */
+/* Dots are kept in order: more words of x at once would take more registers than there are. */
 static inline vi v_dot_i8(vi acc, vi w, vi x)
 {
     acc = (vi)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)w, (__m256i)x);

@@ -131,12 +131,12 @@ static inline vi v_load_u4(const void *p)
     return ((vi)vdupq_n_u32(two) >> right) & 15;
 }
 
-/* The bytes of the table at 4 i, 4 i + 1, 4 i + 2, 4 i + 3. */
 static inline bool vi_any(vi x)
 {
     return vmaxvq_u32((uint32x4_t)x) != 0;
 }
 
+/* The bytes of the table at 4 i, 4 i + 1, 4 i + 2, 4 i + 3. */
 static inline vf v_pick8(const float *table, vi i)
 {
     const uint8_t *bytes = (const uint8_t *)table;

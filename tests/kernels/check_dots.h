@@ -111,24 +111,27 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
 }
 
 /* Blocks and their scales; n_w and n_k are at least 1. */
-static struct linear_f8_args f8_random(const struct linear_args *args)
+static struct linear_f8_args f8_random(const struct linear_args *args, bool any_scale)
 {
+    static const float special[] = {0,         -0.0f,    1e-45f, 0x1p7f, 0x1.fffffep6f,
+                                    -0x1p100f, INFINITY, NAN};
+    enum { N_SPECIAL = sizeof special / sizeof *special };
     struct linear_f8_args a = {.args = *args,
                                .block_out = 1 + random_size(300),
-                               .block_in = (size_t)64 << random_below(3)};
+                               .block_in = (size_t)64 << random_below(5)};
     a.n_groups = (args->n_k + a.block_in - 1) / a.block_in;
     a.first = random_below(a.block_out);
     if (a.n_groups > KERNELS_F8_GROUPS || random_below(3) == 0) {
         a.n_groups = 1;
-        a.block_in = args->n_k;
+        a.block_in = args->n_k + random_below(3);
     }
     const size_t n = ((a.first + args->n_w - 1) / a.block_out + 1) * a.n_groups;
     float *scales = area_floats(2, n);
     random_floats(scales, n, PLAIN);
     if (random_below(16) == 0)
         scales[random_below(n)] *= 0x1p-130f;
-    if (random_below(16) == 0)
-        scales[random_below(n)] *= 0x1p9f;
+    for (size_t i = 0; any_scale && i < 1 + n / 8; i++)
+        scales[random_below(n)] = special[random_below(N_SPECIAL)];
     a.scales = scales;
     unsigned char *w = area_place(3, linear_n_weights(args, false), 1);
     const bool no_numbers = random_below(8) == 0;
@@ -179,7 +182,7 @@ static void check_linear_f8(const struct slot *slot, const struct kernels *k)
         struct linear_args args = bf16_random_shape(false);
         if (!args.n_w || !args.n_x || !args.n_k)
             continue;
-        struct linear_f8_args a = f8_random(&args);
+        struct linear_f8_args a = f8_random(&args, false);
         const size_t n_y = rows_floats(args.n_x, args.y_stride, args.n_w);
         const size_t stride = (args.n_k + 31) / 32 * 32 + random_below(3);
         uint16_t *const x = area_place(0, args.n_x * stride * sizeof *x, sizeof *x);
@@ -230,7 +233,8 @@ static void f32_in_pieces(const struct kernels *k, const struct linear_args *who
     }
 }
 
-static void check_few_f8(const struct slot *slot, const struct kernels *k)
+/* Its bits do not depend on how many more rows of x there are. */
+static void check_f8_f32(const struct slot *slot, const struct kernels *k)
 {
     linear_f8_fn *f;
     slot_get(slot, k, &f);
@@ -239,15 +243,16 @@ static void check_few_f8(const struct slot *slot, const struct kernels *k)
         args.n_x = 1 + args.n_x % KERNELS_F8_FEW;
         if (!args.n_w || !args.n_k)
             continue;
-        struct linear_f8_args a = f8_random(&args);
+        struct linear_f8_args a = f8_random(&args, random_below(3) == 0);
+        const size_t n_all = args.n_x + random_below(2) * KERNELS_F8_FEW;
         const size_t n_y = rows_floats(args.n_x, args.y_stride, args.n_w);
-        const size_t n_floats = rows_floats(args.n_x, args.x_stride, args.n_k);
+        const size_t n_more = rows_floats(n_all, args.y_stride, args.n_w);
+        const size_t n_floats = rows_floats(n_all, args.x_stride, args.n_k);
         float *const x = area_floats(0, n_floats), *const y = area_floats(1, n_y);
-        float *const expected = malloc((n_y + args.n_w) * sizeof *y), *bias = expected + n_y;
+        float *const expected = malloc((n_more + args.n_w) * sizeof *y), *bias = expected + n_more;
         random_floats(x, n_floats, PLAIN);
-        random_floats(bias, args.n_w, PLAIN);
-        random_floats(y, n_y, PLAIN);
-        memcpy(expected, y, n_y * sizeof *y);
+        random_floats(expected, n_more + args.n_w, PLAIN);
+        memcpy(y, expected, n_y * sizeof *y);
         a.args.x = x;
         a.args.bias = random_below(2) ? bias : NULL;
         a.args.y = y;
@@ -259,11 +264,14 @@ static void check_few_f8(const struct slot *slot, const struct kernels *k)
         f(&a);
         float *const w = f8_values(&a);
         args = a.args;
+        args.n_x = n_all;
         args.w = w;
         args.w_stride = args.n_k;
         args.y = expected;
         f32_in_pieces(k, &args);
-        expect_same(y, expected, n_y, "differs from the product of f32");
+        for (size_t i = 0; i < a.args.n_x; i++)
+            expect_same(y + i * args.y_stride, expected + i * args.y_stride, args.n_w,
+                        "differs from the product of f32");
         areas_check();
         free(w);
         free(expected);
@@ -603,7 +611,7 @@ static void speed_linear_f8(const struct slot *slot, const struct bench *b)
     bench_f8(slot, b, PEAK_BF16, SIZE_MAX);
 }
 
-static void speed_few_f8(const struct slot *slot, const struct bench *b)
+static void speed_f8_f32(const struct slot *slot, const struct bench *b)
 {
     bench_f8(slot, b, PEAK_F32, KERNELS_F8_FEW);
 }

@@ -1347,7 +1347,7 @@ static const struct slot slots[] = {
     SLOT_OR_NULL(linear_rows_bf16, check_linear_bf16, speed_linear_bf16, false),
     SLOT_OR_NULL(linear_cols_bf16, check_linear_bf16, speed_linear_bf16, true),
     SLOT_OR_NULL(linear_rows_f8, check_linear_f8, speed_linear_f8, false),
-    SLOT_OR_NULL(linear_few_f8, check_few_f8, speed_few_f8, false),
+    SLOT_OR_NULL(linear_f8_f32, check_f8_f32, speed_f8_f32, false),
     LINEAR_I8(linear_i8, "i8", DOT_I8, false),
     LINEAR_I8(linear_i8, "u4", DOT_U4, false),
     LINEAR_I8(linear_i8, "f4", DOT_F4, false),

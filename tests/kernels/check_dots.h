@@ -143,6 +143,16 @@ static struct linear_f8_args f8_random(const struct linear_args *args, bool any_
     return a;
 }
 
+/* What a failure says. */
+static void f8_note(const struct slot *slot, const struct kernels *k,
+                    const struct linear_f8_args *a)
+{
+    snprintf(parameters, sizeof parameters,
+             "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu blocks %zu x %zu first %zu", k->level,
+             slot->name, a->args.n_x, a->args.n_w, a->args.n_k, a->args.w_stride, a->block_out,
+             a->block_in, a->first);
+}
+
 /* The same weights in f32, [n_w, n_k]. */
 static float *f8_values(const struct linear_f8_args *a)
 {
@@ -199,10 +209,7 @@ static void check_linear_f8(const struct slot *slot, const struct kernels *k)
         a.args.x_stride = stride;
         a.args.bias = random_below(2) ? bias : NULL;
         a.args.y = y;
-        snprintf(parameters, sizeof parameters,
-                 "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu blocks %zu x %zu first %zu", k->level,
-                 slot->name, args.n_x, args.n_w, args.n_k, args.w_stride, a.block_out, a.block_in,
-                 a.first);
+        f8_note(slot, k, &a);
         ask_anyhow();
         f(&a);
         uint16_t *const w = f8_in_bf16(&a);
@@ -256,10 +263,7 @@ static void check_f8_f32(const struct slot *slot, const struct kernels *k)
         a.args.x = x;
         a.args.bias = random_below(2) ? bias : NULL;
         a.args.y = y;
-        snprintf(parameters, sizeof parameters,
-                 "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu blocks %zu x %zu first %zu", k->level,
-                 slot->name, args.n_x, args.n_w, args.n_k, args.w_stride, a.block_out, a.block_in,
-                 a.first);
+        f8_note(slot, k, &a);
         ask_anyhow();
         f(&a);
         float *const w = f8_values(&a);

@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 
 enum {
     MAX_THREADS = 1024,
+    APART = 128,                /* bytes: cache lines are fetched in pairs */
     MOMENT = 1 << 6,            /* spins */
     SPINS_AT_BARRIER = 1 << 12, /* the others are mostly a kernel behind, or not running at all */
     FEWEST_ALONE = 8,
@@ -35,18 +37,20 @@ struct compute {
     pthread_t *threads;     /* [n_threads], the first unused */
     int n_started;
 
+    /* Many threads spin on a counter: what others write meanwhile lies APART from it. */
+    alignas(APART) atomic_uint run; /* counts runs; a change is the signal to begin */
     void (*task)(struct worker *w, void *context);
     void *context;
-    atomic_uint run;      /* counts runs; a change is the signal to begin */
-    atomic_int n_arrived; /* at the barrier */
-    atomic_uint phase;    /* counts barriers passed */
     atomic_bool closing;
-    atomic_int n_sleeping; /* over run or phase */
+
+    alignas(APART) atomic_uint phase;    /* counts barriers passed */
+    alignas(APART) atomic_int n_arrived; /* at the barrier */
+    atomic_int n_sleeping;               /* over run or phase */
 
     /* of the caller alone */
-    int64_t waited; /* nanoseconds of this run, at barriers, but for moments */
-    bool slept;     /* at one of them */
-    int n_alone;    /* runs that it still makes alone */
+    alignas(APART) int64_t waited; /* nanoseconds of this run, at barriers, but for moments */
+    bool slept;                    /* at one of them */
+    int n_alone;                   /* runs that it still makes alone */
     int alone_next; /* how many it makes the next time that the others keep it waiting */
 };
 
@@ -190,14 +194,14 @@ struct compute *compute_open(int n_threads, const char *level, struct err *e)
         err_set(e, ERR_USAGE, "%d threads: there can be 1 to %d", n_threads, MAX_THREADS);
         return NULL;
     }
-    struct compute *c = calloc(1, sizeof *c);
+    struct compute *c = aligned_alloc(alignof(struct compute), sizeof *c);
     if (!c) {
         err_no_memory(e);
         return NULL;
     }
-    c->kernels = kernels;
-    c->n_threads = n_threads ? n_threads : min_int(cpus_usable(), MAX_THREADS);
-    c->alone_next = FEWEST_ALONE;
+    *c = (struct compute){.kernels = kernels,
+                          .n_threads = n_threads ? n_threads : min_int(cpus_usable(), MAX_THREADS),
+                          .alone_next = FEWEST_ALONE};
     c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);
     c->threads = calloc((size_t)c->n_threads, sizeof *c->threads);
     if (!c->workers || !c->threads)

@@ -55,6 +55,7 @@ FLAGS_kernels_avx512bf16_attend := $(FLAGS_kernels_avx512bf16)
 FLAGS_kernels_amx := $(FLAGS_kernels_avx512bf16) -mamx-tile -mamx-bf16 -mamx-int8
 FLAGS_kernels_amx_i8 := $(FLAGS_kernels_amx)
 FLAGS_kernels_amx_few := $(FLAGS_kernels_amx)
+FLAGS_kernels_amx_attend := $(FLAGS_kernels_amx)
 FLAGS_kernels_neon   := -O3
 FLAGS_kernels_neondot := -O3 -march=armv8.2-a+dotprod
 
@@ -72,12 +73,13 @@ LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$(B)/%.o)
 KERNEL_OBJ := $(filter $(B)/core/kernels/%,$(LIB_OBJ))
 CHECK_KERNELS := $(B)/tests/kernels/check_kernels
+TILES_OBJ := $(filter %/kernels.o $(B)/core/kernels/kernels_amx%,$(KERNEL_OBJ))
 TEST_SRC := $(wildcard tests/unit/test_*.c tests/golden/*.c)
 TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH     := $(basename $(wildcard tests/bench/*.c))
 BENCH_BIN := $(addprefix $(B)/,$(BENCH))
-DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(CHECK_KERNELS).d $(FUZZ_BIN:=.d) $(BENCH_BIN:=.d)
+DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(CHECK_KERNELS).d $(TILES_OBJ:$(B)/%.o=$(B)/tiles/%.d) $(FUZZ_BIN:=.d) $(BENCH_BIN:=.d)
 
 # ---- targets ---------------------------------------------------------------------------------------------------
 
@@ -124,6 +126,16 @@ $(CHECK_KERNELS): $(B)/%: %.c $(KERNEL_OBJ) $(B)/flags
 	$(call say,TEST,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(KERNEL_OBJ) -lm $(CMOCKA)
+
+# The same with AMX in C, for machines that have all but the tiles; tests/kernels/tiles.sh runs it.
+$(B)/tiles/%.o: %.c $(B)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TGEN_CFLAGS) $(FLAGS_$(basename $(notdir $<))) -include tests/kernels/tiles_emulated.h -MMD -MP -c -o $@ $<
+
+$(CHECK_KERNELS)_tiles: tests/kernels/check_kernels.c $(TILES_OBJ:$(B)/%=$(B)/tiles/%) $(KERNEL_OBJ)
+	$(call say,TEST,$@)
+	$(Q)$(CC) $(TGEN_CFLAGS) -DCASES=60 $(TGEN_LDFLAGS) -o $@ $(filter-out $(TILES_OBJ),$^) -lm $(CMOCKA)
 
 # Without a fuzzer: replay.c feeds the targets their corpora. tests/fuzz/README.md says how to fuzz.
 $(FUZZ_BIN): $(B)/%: %.c $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(B)/flags

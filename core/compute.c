@@ -30,27 +30,31 @@ enum {
     SPINS_BETWEEN_RUNS = 1 << 13 /* about the time that sampling and writing take */
 };
 
+/* Many threads spin on it: what others write meanwhile lies APART. */
+struct counter {
+    alignas(APART) atomic_uint n;
+};
+
 struct compute {
+    struct counter run;        /* counts runs; a change is the signal to begin */
+    struct counter phase;      /* counts barriers passed */
+    struct counter n_arrived;  /* at the barrier */
+    struct counter n_sleeping; /* over run or phase */
+
     const struct kernels *kernels;
     int n_threads;
+    int n_started;
     struct worker *workers; /* [n_threads] */
     pthread_t *threads;     /* [n_threads], the first unused */
-    int n_started;
 
-    /* Many threads spin on a counter: what others write meanwhile lies APART from it. */
-    alignas(APART) atomic_uint run; /* counts runs; a change is the signal to begin */
     void (*task)(struct worker *w, void *context);
     void *context;
     atomic_bool closing;
 
-    alignas(APART) atomic_uint phase;    /* counts barriers passed */
-    alignas(APART) atomic_int n_arrived; /* at the barrier */
-    atomic_int n_sleeping;               /* over run or phase */
-
     /* of the caller alone */
-    alignas(APART) int64_t waited; /* nanoseconds of this run, at barriers, but for moments */
-    bool slept;                    /* at one of them */
-    int n_alone;                   /* runs that it still makes alone */
+    bool slept;     /* in this run, at a barrier */
+    int64_t waited; /* nanoseconds of this run, at barriers, but for moments */
+    int n_alone;    /* runs that it still makes alone */
     int alone_next; /* how many it makes the next time that the others keep it waiting */
 };
 
@@ -96,20 +100,20 @@ static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, i
 {
     if (spin_change(counter, old, max_spins))
         return false;
-    atomic_fetch_add(&c->n_sleeping, 1);
+    atomic_fetch_add(&c->n_sleeping.n, 1);
     while (atomic_load(counter) == old)
         futex(counter, FUTEX_WAIT_PRIVATE, old);
-    atomic_fetch_sub(&c->n_sleeping, 1);
+    atomic_fetch_sub(&c->n_sleeping.n, 1);
     return true;
 }
 
 /* The same by the caller, at a barrier: moments are not worth a look at the clock. */
 static void wait_timed(struct compute *c, unsigned phase)
 {
-    if (spin_change(&c->phase, phase, MOMENT))
+    if (spin_change(&c->phase.n, phase, MOMENT))
         return;
     const int64_t began = now();
-    if (wait_change(c, &c->phase, phase, SPINS_AT_BARRIER))
+    if (wait_change(c, &c->phase.n, phase, SPINS_AT_BARRIER))
         c->slept = true;
     c->waited += now() - began;
 }
@@ -120,7 +124,7 @@ static void wait_timed(struct compute *c, unsigned phase)
 static void change(struct compute *c, atomic_uint *counter)
 {
     atomic_fetch_add(counter, 1);
-    if (atomic_load(&c->n_sleeping) > 0)
+    if (atomic_load(&c->n_sleeping.n) > 0)
         futex(counter, FUTEX_WAKE_PRIVATE, INT_MAX);
 }
 
@@ -129,7 +133,7 @@ static void *thread_main(void *arg)
     struct worker *const w = arg;
     struct compute *const c = w->compute;
     for (unsigned run = 0;; run++) {
-        wait_change(c, &c->run, run, SPINS_BETWEEN_RUNS);
+        wait_change(c, &c->run.n, run, SPINS_BETWEEN_RUNS);
         if (atomic_load_explicit(&c->closing, memory_order_relaxed))
             return NULL;
         c->task(w, c->context);
@@ -217,7 +221,7 @@ void compute_close(struct compute *c)
     if (!c)
         return;
     atomic_store_explicit(&c->closing, true, memory_order_relaxed);
-    change(c, &c->run);
+    change(c, &c->run.n);
     for (int i = 1; i <= c->n_started; i++)
         pthread_join(c->threads[i], NULL);
     free(c->threads);
@@ -261,7 +265,7 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
     c->slept = false;
     c->task = task;
     c->context = context;
-    change(c, &c->run);
+    change(c, &c->run.n);
     task(&c->workers[0], context);
     worker_sync(&c->workers[0]);
     judge(c, now() - began);
@@ -292,20 +296,21 @@ void worker_meet(struct worker *w)
     if (w->n_threads == 1)
         return;
     const unsigned phase = worker_phase(w);
-    if (atomic_fetch_add_explicit(&c->n_arrived, 1, memory_order_acq_rel) == w->n_threads - 1) {
-        atomic_store_explicit(&c->n_arrived, 0, memory_order_relaxed);
-        change(c, &c->phase);
+    const unsigned n_others = (unsigned)w->n_threads - 1;
+    if (atomic_fetch_add_explicit(&c->n_arrived.n, 1, memory_order_acq_rel) == n_others) {
+        atomic_store_explicit(&c->n_arrived.n, 0, memory_order_relaxed);
+        change(c, &c->phase.n);
     } else {
         if (w->thread == 0)
             wait_timed(c, phase);
         else
-            wait_change(c, &c->phase, phase, SPINS_AT_BARRIER);
+            wait_change(c, &c->phase.n, phase, SPINS_AT_BARRIER);
     }
 }
 
 unsigned worker_phase(const struct worker *w)
 {
-    return atomic_load_explicit(&w->compute->phase, memory_order_relaxed);
+    return atomic_load_explicit(&w->compute->phase.n, memory_order_relaxed);
 }
 
 void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin, size_t *end)

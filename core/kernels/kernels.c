@@ -103,13 +103,23 @@ static bool tiles_granted(void)
 #endif
 }
 
-static bool has_amx(void)
+/* The kernels' checker can be built with tiles in C (tests/kernels/tiles_emulated.h). */
+#if !defined(TILES_EMULATED)
+#define TILES_EMULATED false
+#endif
+
+static bool has_tiles(void)
 {
     const unsigned tile_config_and_data = 0x60000,
                    amx_bf16_tile_int8 = 1u << 22 | 1u << 24 | 1u << 25;
     const struct x86_features f = x86_detect();
-    return has_avx512bf16() && all_of(f.state, tile_config_and_data) &&
-           all_of(f.edx7, amx_bf16_tile_int8) && tiles_granted();
+    return all_of(f.state, tile_config_and_data) && all_of(f.edx7, amx_bf16_tile_int8) &&
+           tiles_granted();
+}
+
+static bool has_amx(void)
+{
+    return has_avx512bf16() && (TILES_EMULATED || has_tiles());
 }
 
 /* AMD's dots of bf16 are twice as fast as f32 FMA, or as fast. Intel's are half as fast (78 beside

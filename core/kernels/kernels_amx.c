@@ -298,8 +298,7 @@ void kernels_amx_fill(struct kernels *k)
     k->per_cycle[PEAK_BF16] = T_ROWS * T_BYTES / 2;
     k->per_cycle[PEAK_INT8] = T_ROWS * T_BYTES;
     kernels_amx_i8_fill(k);
+    kernels_amx_attend_fill(k);
     /* dots of pairs in vectors are half as fast as f32 FMA on processors with tiles */
     k->linear_rows_f8 = NULL;
-    for (int type = 0; type < N_CACHE_TYPES; type++)
-        k->attend_bf16[type] = NULL;
 }

@@ -19,18 +19,6 @@ enum {
     COLS_STRIP = 2 * T_K,
 };
 
-/* do_it(i) for tiles 0 to n_tiles - 1: instructions want their numbers as constants. */
-#define EACH_TILE(do_it)                                                                           \
-    do {                                                                                           \
-        do_it(0);                                                                                  \
-        if (n_tiles > 1)                                                                           \
-            do_it(1);                                                                              \
-        if (n_tiles > 2)                                                                           \
-            do_it(2);                                                                              \
-        if (n_tiles > 3)                                                                           \
-            do_it(3);                                                                              \
-    } while (0)
-
 /* Few rows of x: n_tiles tiles, each of `width` rows. */
 struct few {
     size_t n_tiles, width;

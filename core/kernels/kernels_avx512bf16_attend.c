@@ -11,78 +11,14 @@
 #include "core/kernels/vectors_avx512.h"
 
 #include "core/kernels/pairs_avx512bf16.inc"
-#include "core/kernels/scores.inc"
+#include "core/kernels/attend_bf16.inc"
 
 /*
  * A tile is up to AB_X rows times AB_V vectors of sums, or up to AB_FEW rows times half as many.
  * The rows of one tile read the cache as it lies; for more of them a block is brought to pairs
  * once, in the room. The weights of AB_ROWS rows are on the stack, 12 KB.
  */
-enum {
-    AB_X = 6,
-    AB_FEW = 8,
-    AB_V = ATTEND_BLOCK / V_LANES,
-    AB_ROWS = 96,
-    AB_PAIRS = ATTEND_BLOCK / 2
-};
-
-/* What tiles read: of N_CACHE_TYPES the room. */
-enum { CACHE_PAIRS = N_CACHE_TYPES };
-
-struct ab_block {
-    const struct attend_args *a;
-    int type;
-    const vi *k; /* [(k_dim + 1) / 2, AB_V], of CACHE_PAIRS */
-    const vi *v; /* [AB_PAIRS, v_dim / V_LANES] */
-};
-
-/* Pairs of the lanes of two vectors. */
-INLINE vi ab_pair(vf first, vf second)
-{
-    static const uint16_t order[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
-                                     8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
-    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second, first);
-    return (vi)_mm512_permutexvar_epi16((__m512i)vi_load(order), halves);
-}
-
-/* Dimensions d and d + 1 of the keys of V_LANES positions from j on. */
-INLINE vi ab_keys(const struct attend_args *a, int type, size_t d, size_t j)
-{
-    const vf first = cache_load(type, a->k, d * ATTEND_BLOCK + j);
-    const bool second = d + 1 < a->k_dim;
-    return ab_pair(first, second ? cache_load(type, a->k, (d + 1) * ATTEND_BLOCK + j) : v_set(0));
-}
-
-/* V_LANES dimensions from d on of the value of position j. */
-INLINE vf ab_value(const struct attend_args *a, int type, size_t j, size_t d)
-{
-    return type == CACHE_F16 ? cache_load(CACHE_F16, a->v, j * a->v_dim + d)
-                             : cache_load(CACHE_I8, a->v, j * a->v_dim + d);
-}
-
-/* The same of positions j and j + 1. */
-INLINE vi ab_values(const struct attend_args *a, int type, size_t j, size_t d)
-{
-    return ab_pair(ab_value(a, type, j, d), ab_value(a, type, j + 1, d));
-}
-
-INLINE void ab_convert(struct ab_block *b, int type)
-{
-    const struct attend_args *const a = b->a;
-    vi *k = a->room, *v;
-    b->k = k;
-    for (size_t d = 0; d < a->k_dim; d += 2) {
-        cache_ask(type, a->next_k, d * ATTEND_BLOCK, 2 * ATTEND_BLOCK);
-        for (size_t j = 0; j < ATTEND_BLOCK; j += V_LANES)
-            vi_store(k++, ab_keys(a, type, d, j));
-    }
-    b->v = v = k;
-    for (size_t j = 0; j < ATTEND_BLOCK; j += 2) {
-        cache_ask(type, a->next_v, j * a->v_dim, 2 * a->v_dim);
-        for (size_t d = 0; d < a->v_dim; d += V_LANES)
-            vi_store(v++, ab_values(a, type, j, d));
-    }
-}
+enum { AB_X = 6, AB_ROWS = 96 };
 
 /* What few rows will look at next, n_dims of it, in as many turns as there are steps over this
  * block: however little of it is seen, all of the next is asked for. */
@@ -131,95 +67,6 @@ INLINE void ab_scores(float *scores, const struct ab_block *b, const struct atte
         UNROLL
     for (size_t v = 0; v < n_v; v++)
         v_store(scores + i * ATTEND_BLOCK + (v0 + v) * V_LANES, sum[i][v]);
-}
-
-/* ---- the softmax ---- */
-
-/*
- * 2^x for x that is not above 0 but by rounding; what would be no normal number is 0. 2^x = 2^n
- * 2^r, |r| <= 1/2, with 2^r = 1 + r p(r), p interpolated at the Chebyshev nodes: 7e-6 off, of the
- * 2e-3 that rounding to bf16 takes. Adding 1.5 * 2^23 + 127 leaves n + 127 in the lowest bits,
- * which move up to be the exponent.
- */
-INLINE vf v_exp2_below(vf x)
-{
-    const vf shift = v_set(0x1.8p23f + 127);
-    x = v_max(v_set(-127), x);
-    const vf t = x + shift, r = x - (t - shift);
-    vf p = v_set(9.656710289e-3f);
-    p = v_fma(p, r, v_set(5.583828295e-2f));
-    p = v_fma(p, r, v_set(2.402253010e-1f));
-    p = v_fma(p, r, v_set(6.931367339e-1f));
-    return v_fma(p, r, v_set(1)) * (vf)((vi)t << 23);
-}
-
-#define LOG2_E 1.44269504f
-
-/* Products become scores; where nothing but the scale is to be done, this waits for what comes
- * next. Returns the largest. */
-INLINE float ab_bend(const struct attend_args *a, const struct attend_row *row,
-                     const struct seen *seen, bool plain, float *scores)
-{
-    vf s[AB_V];
-    UNROLL
-    for (size_t v = 0; v < AB_V; v++)
-        s[v] = v_load(scores + v * V_LANES);
-    for (size_t v = 0; !plain && v < AB_V; v++) {
-        s[v] = bent(a, row, seen, s[v] * v_set(a->scale), v * V_LANES);
-        v_store(scores + v * V_LANES, s[v]);
-    }
-    return _mm512_reduce_max_ps(v_max(v_max(s[0], s[1]), v_max(s[2], s[3]))) *
-           (plain ? a->scale : 1);
-}
-
-/* Scores times `scale` become the weights of the values; returns the sum by lanes of what they are
- * but for the values' scales. */
-INLINE vf ab_weigh(const struct attend_args *a, float scale, float shift, const float *scores,
-                   uint16_t *weights)
-{
-    const vf factor = v_set(scale * LOG2_E), most = v_set(-shift * LOG2_E);
-    vf e[AB_V];
-    UNROLL
-    for (size_t v = 0; v < AB_V; v++)
-        e[v] = v_exp2_below(v_fma(v_load(scores + v * V_LANES), factor, most));
-    const vf sum = (e[0] + e[1]) + (e[2] + e[3]);
-    for (size_t v = 0; a->v_scales && v < AB_V; v++)
-        e[v] *= v_load(a->v_scales + v * V_LANES);
-    UNROLL
-    for (size_t v = 0; v < AB_V; v += 2)
-        vi_store(weights + v * V_LANES, (vi)_mm512_cvtne2ps_pbh(e[v + 1], e[v]));
-    return sum;
-}
-
-/* Row by row in each loop, so that no row waits for another's sums. */
-static __attribute__((noinline, noclone)) void ab_softmax(const struct attend_args *a,
-                                                          struct attend_row *rows,
-                                                          struct seen *seen, float *scores,
-                                                          uint16_t *weights, size_t n_x)
-{
-    float shifts[AB_FEW], scales[AB_FEW], factors[V_LANES] = {0}, sums[AB_FEW] = {0};
-    vf lanes[AB_FEW];
-    for (size_t i = 0; i < n_x; i++) {
-        const bool plain = a->scale > 0 && is_plain(a, &rows[i], &seen[i]);
-        const float most = ab_bend(a, &rows[i], &seen[i], plain, scores + i * ATTEND_BLOCK);
-        const float max = most > rows[i].max ? most : rows[i].max;
-        shifts[i] = max == -INFINITY ? 0 : max;
-        scales[i] = plain ? a->scale : 1;
-        factors[i] = (rows[i].max - shifts[i]) * LOG2_E;
-        rows[i].max = max;
-    }
-    v_store(factors, v_exp2_below(v_load(factors)));
-    for (size_t i = 0; i < n_x; i++)
-        lanes[i] = ab_weigh(a, scales[i], shifts[i], scores + i * ATTEND_BLOCK,
-                            weights + i * ATTEND_BLOCK);
-    for (size_t i = n_x; i < AB_FEW; i++)
-        lanes[i] = v_set(0);
-    for (size_t i = 0; i < n_x; i += 4)
-        v_sum4(sums + i, lanes[i], lanes[i + 1], lanes[i + 2], lanes[i + 3]);
-    for (size_t i = 0; i < n_x; i++) {
-        seen[i].factor = factors[i];
-        rows[i].sum = rows[i].sum * factors[i] + sums[i];
-    }
 }
 
 /* ---- values ---- */
@@ -392,10 +239,7 @@ INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows,
 static __attribute__((noinline)) void ab_many(struct ab_block *b)
 {
     const struct attend_args *const a = b->a;
-    if (b->type == CACHE_F16)
-        ab_convert(b, CACHE_F16);
-    else
-        ab_convert(b, CACHE_I8);
+    ab_to_pairs(b);
     for (size_t i = 0; i < a->n_rows; i += AB_ROWS)
         ab_rows(b, CACHE_PAIRS, a->rows + i, at_most(a->n_rows - i, AB_ROWS));
 }

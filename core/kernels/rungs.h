@@ -46,7 +46,8 @@ void kernels_avx512vnni_fill(struct kernels *k);
 void kernels_avx512bf16_fill(struct kernels *k);
 void kernels_avx512bf16_attend_fill(struct kernels *k); /* a part of the above */
 void kernels_amx_fill(struct kernels *k);
-void kernels_amx_i8_fill(struct kernels *k); /* a part of the above */
+void kernels_amx_i8_fill(struct kernels *k); /* parts of the above */
+void kernels_amx_attend_fill(struct kernels *k);
 
 /* Another one: both slots of bf16, for 1 to AMX_FEW rows of x. */
 enum { AMX_FEW = 64 };

@@ -15,6 +15,21 @@ enum {
     T_BYTES = 64, /* of a row */
 };
 
+/* do_it(i) for tiles 0 to n_tiles - 1: instructions want their numbers as constants. */
+#define EACH_TILE(do_it)                                                                           \
+    do {                                                                                           \
+        do_it(0);                                                                                  \
+        if (n_tiles > 1) {                                                                         \
+            do_it(1);                                                                              \
+        }                                                                                          \
+        if (n_tiles > 2) {                                                                         \
+            do_it(2);                                                                              \
+        }                                                                                          \
+        if (n_tiles > 3) {                                                                         \
+            do_it(3);                                                                              \
+        }                                                                                          \
+    } while (0)
+
 /* The 64 bytes of LDTILECFG. */
 struct tile_config {
     uint8_t palette, start_row, reserved[14];

@@ -79,7 +79,7 @@ TEST_BIN := $(TEST_SRC:%.c=$(B)/%)
 FUZZ_BIN := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH     := $(basename $(wildcard tests/bench/*.c))
 BENCH_BIN := $(addprefix $(B)/,$(BENCH))
-DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(CHECK_KERNELS).d $(TILES_OBJ:$(B)/%.o=$(B)/tiles/%.d) $(FUZZ_BIN:=.d) $(BENCH_BIN:=.d)
+DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(CHECK_KERNELS).d $(CHECK_KERNELS)_tiles.d $(TILES_OBJ:$(B)/%.o=$(B)/tiles/%.d) $(FUZZ_BIN:=.d) $(BENCH_BIN:=.d)
 
 # ---- targets ---------------------------------------------------------------------------------------------------
 
@@ -127,15 +127,17 @@ $(CHECK_KERNELS): $(B)/%: %.c $(KERNEL_OBJ) $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(TGEN_LDFLAGS) -MMD -MP -o $@ $< $(KERNEL_OBJ) -lm $(CMOCKA)
 
-# The same with AMX in C, for machines that have all but the tiles; tests/kernels/tiles.sh runs it.
+# The same with AMX in C, which needs no more than AVX-512 BF16; tests/kernels/tiles.sh runs it.
 $(B)/tiles/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(TGEN_CFLAGS) $(FLAGS_$(basename $(notdir $<))) -include tests/kernels/tiles_emulated.h -MMD -MP -c -o $@ $<
 
-$(CHECK_KERNELS)_tiles: tests/kernels/check_kernels.c $(TILES_OBJ:$(B)/%=$(B)/tiles/%) $(KERNEL_OBJ)
+$(CHECK_KERNELS)_tiles: tests/kernels/check_kernels.c $(TILES_OBJ:$(B)/%=$(B)/tiles/%) $(KERNEL_OBJ) $(B)/flags
 	$(call say,TEST,$@)
-	$(Q)$(CC) $(TGEN_CFLAGS) -DCASES=60 $(TGEN_LDFLAGS) -o $@ $(filter-out $(TILES_OBJ),$^) -lm $(CMOCKA)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(TGEN_CFLAGS) -DCASES=60 $(TGEN_LDFLAGS) -MMD -MP -MF $@.d -o $@ \
+	    $(filter %.c %.o,$(filter-out $(TILES_OBJ),$^)) -lm $(CMOCKA)
 
 # Without a fuzzer: replay.c feeds the targets their corpora. tests/fuzz/README.md says how to fuzz.
 $(FUZZ_BIN): $(B)/%: %.c $(B)/tests/fuzz/replay.o $(LIB_OBJ) $(B)/flags

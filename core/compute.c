@@ -30,7 +30,7 @@ enum {
     SPINS_BETWEEN_RUNS = 1 << 13 /* about the time that sampling and writing take */
 };
 
-/* Many threads spin on it: what others write meanwhile lies APART. */
+/* Read or written by many threads at a time, so that what others write lies APART. */
 struct counter {
     alignas(APART) atomic_uint n;
 };

@@ -119,7 +119,7 @@ struct attend_row {
  * stored element counts times the scale of its position, where scales are given.
  */
 struct attend_args {
-    struct attend_row *rows; /* [n_rows] */
+    struct attend_row *rows; /* [n_rows], one at least */
     size_t n_rows;
     const void *k;         /* [k_dim, ATTEND_BLOCK] */
     const void *v;         /* [ATTEND_BLOCK, v_dim] */
@@ -287,7 +287,8 @@ struct kernels {
     void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
 
     /* ROUNDED. The same with queries in bf16, rows of q zero up to a multiple of 2 values; keys,
-     * values and what these are multiplied with are rounded to bf16. NULL where the level has no
+     * values and what these are multiplied with are rounded to bf16. A value that is no number may
+     * spoil every row of a call in which some row sees it. NULL where the level has no
      * instruction for it, and for F32, which is there to be exact. */
     void (*attend_bf16[N_CACHE_TYPES])(const struct attend_args *a);
 

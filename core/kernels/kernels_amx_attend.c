@@ -3,8 +3,9 @@
  * of the cache that has been brought to pairs; the softmax between them in f32.
  *
  * A row meets each block whole, in tiles that begin at the same positions and dimensions whoever
- * else is in them: what it does not see has no weight, and values that no row sees are zero, as
- * they may be no numbers yet. So neither other rows nor the cutting of a prompt change a bit.
+ * else is in them: what it does not see has no weight, and values that no row sees are made zero,
+ * as they may be no numbers yet. So, as long as what is seen are numbers, neither other rows nor
+ * the cutting of a prompt change a bit.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
@@ -72,10 +73,11 @@ INLINE void at_end(float *sums, size_t stride, size_t n_tiles)
     memory_is_written();
 }
 
-/* n_pairs pairs of each query, from the p-th on. */
+/* n_pairs pairs of each query, from the p-th on; no tile is loaded from `left` any more. */
 static void at_queries(uint16_t *left, const struct attend_row *rows, size_t n, size_t p,
                        size_t n_pairs)
 {
+    memory_is_written();
     for (size_t i = 0; i < n; i++)
         memcpy(left + i * 2 * T_PAIRS, (const char *)rows[i].q + p * PAIR, n_pairs * PAIR);
     memory_is_written();
@@ -112,7 +114,7 @@ INLINE void at_values_tiles(const struct ab_block *b, struct attend_row *rows,
         at_step(weights + 2 * p, stride, b->v + p * width + d, width * sizeof *b->v, n_tiles);
     at_end(sums, T_SUMS * T_ROWS * sizeof *sums, n_tiles);
     for (size_t i = 0; i < n; i++)
-        for (size_t v = 0; v < n_tiles; v++) {
+        for (size_t v = 0; seen[i].begin < seen[i].end && v < n_tiles; v++) {
             float *const acc = rows[i].acc + (d + v) * V_LANES;
             const vf sum = v_load(sums + (i * T_SUMS + v) * T_ROWS);
             v_store(acc, v_fma(v_load(acc), v_set(seen[i].factor), sum));
@@ -150,17 +152,16 @@ static void at_rows(const struct ab_block *b, struct attend_row *rows, size_t n)
 static void at_hide(const struct ab_block *b)
 {
     const size_t width = b->a->v_dim / V_LANES;
-    size_t begin = ATTEND_BLOCK, end = 0;
+    uint64_t all = 0; /* a bit for each position that some row sees */
     for (size_t i = 0; i < b->a->n_rows; i++) {
         const struct seen seen = row_seen(b->a, &b->a->rows[i]);
-        begin = at_most(begin, seen.begin);
-        end = seen.end > end ? seen.end : end;
+        if (seen.begin < seen.end)
+            all |= UINT64_MAX >> (ATTEND_BLOCK - (seen.end - seen.begin)) << seen.begin;
     }
-    for (size_t j = 0; j < ATTEND_BLOCK; j += 2) {
-        const bool first = j >= begin && j < end, second = j + 1 >= begin && j + 1 < end;
-        const int32_t seen = (first ? 0xffff : 0) | (second ? INT32_C(-0x10000) : 0);
+    for (size_t p = 0; p < AB_PAIRS; p++, all >>= 2) {
+        const int32_t seen = (all & 1 ? 0xffff : 0) | (all & 2 ? INT32_C(-0x10000) : 0);
         for (size_t d = 0; seen != -1 && d < width; d++)
-            b->v[j / 2 * width + d] &= vi_set(seen);
+            b->v[p * width + d] &= vi_set(seen);
     }
 }
 

@@ -20,6 +20,9 @@
  */
 enum { AB_X = 6, AB_ROWS = 96 };
 
+/* What tiles read: of N_CACHE_TYPES the room. */
+enum { CACHE_PAIRS = N_CACHE_TYPES };
+
 /* What few rows will look at next, n_dims of it, in as many turns as there are steps over this
  * block: however little of it is seen, all of the next is asked for. */
 INLINE struct ahead ab_ahead(int type, const void *next, size_t n_dims, size_t n_steps)

@@ -37,7 +37,7 @@ struct tile_config {
     uint8_t rows[16];
 };
 
-/* Tile loads are unknown to compilers as reads of memory. */
+/* Tile loads are unknown to compilers as reads of memory: between them and writes stands this. */
 static inline void memory_is_written(void)
 {
     __asm__ volatile("" ::: "memory");

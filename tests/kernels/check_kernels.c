@@ -1002,20 +1002,34 @@ static void attention_compare(const struct attention *t, const struct attend_row
     }
 }
 
-/* Some rows alone, where what the first of them does not see has become NaN, with the same bits. */
-static void attention_again(struct attention *t, attend_fn *f, const struct attend_row *whole)
+/* What none of the rows [first, first + n) sees becomes NaN, as far as there is one. */
+static void spoil_unseen(struct attention *t, size_t first, size_t n)
 {
     static const unsigned char nan[] = {0xff, 0xff, 0xff, 0xff};
-    const size_t first = random_below(t->a.n_rows), size = cache_bytes[t->type];
+    const size_t size = cache_bytes[t->type];
+    for (size_t j = 0; j < ATTEND_BLOCK; j++) {
+        bool seen = false;
+        for (size_t i = first; i < first + n; i++)
+            seen = seen || is_seen(t, &t->rows[i], j);
+        for (size_t d = 0; !seen && t->type != CACHE_I8 && d < t->a.k_dim; d++)
+            memcpy((unsigned char *)(uintptr_t)t->a.k + (d * ATTEND_BLOCK + j) * size, nan, size);
+        for (size_t d = 0; !seen && t->type != CACHE_I8 && d < t->a.v_dim; d++)
+            memcpy((unsigned char *)(uintptr_t)t->a.v + (j * t->a.v_dim + d) * size, nan, size);
+        if (!seen && t->a.k_scales)
+            ((float *)(uintptr_t)t->a.k_scales)[j] = NAN;
+        if (!seen && t->a.v_scales)
+            ((float *)(uintptr_t)t->a.v_scales)[j] = NAN;
+    }
+}
+
+/* Some rows alone, where what they do not see has become NaN, with the same bits. */
+static void attention_again(struct attention *t, attend_fn *f, const struct attend_row *whole)
+{
+    const size_t first = random_below(t->a.n_rows);
     const size_t n = random_below(2) ? 1 : 1 + random_below(t->a.n_rows - first);
     struct attend_row rows[MAX_ROWS];
     float *const acc = malloc(n * t->a.v_dim * sizeof *acc);
-    for (size_t j = 0; n == 1 && t->type != CACHE_I8 && j < ATTEND_BLOCK; j++) {
-        for (size_t d = 0; !is_seen(t, &t->rows[first], j) && d < t->a.k_dim; d++)
-            memcpy((unsigned char *)(uintptr_t)t->a.k + (d * ATTEND_BLOCK + j) * size, nan, size);
-        for (size_t d = 0; !is_seen(t, &t->rows[first], j) && d < t->a.v_dim; d++)
-            memcpy((unsigned char *)(uintptr_t)t->a.v + (j * t->a.v_dim + d) * size, nan, size);
-    }
+    spoil_unseen(t, first, n);
     attention_run(t, f, rows, acc, first, n);
     for (size_t i = 0; i < n; i++) {
         expect_same(&rows[i].max, &whole[first + i].max, 1, "max of a part of the rows");

@@ -27,7 +27,8 @@ static inline void emulated_config(const void *config)
         struct emulated_tile *const t = &emulated_tiles[i];
         *t =
             (struct emulated_tile){.rows = c[48 + i], .bytes = c[16 + 2 * i] + 256 * c[17 + 2 * i]};
-        if (c[0] != 1 || t->rows > 16 || t->bytes > 64 || !t->rows != !t->bytes)
+        if (c[0] != 1 || c[1] != 0 || t->rows > 16 || t->bytes > 64 || t->bytes % 4 != 0 ||
+            !t->rows != !t->bytes)
             abort(); /* as the processor refuses it */
     }
 }
@@ -59,12 +60,13 @@ static inline void emulated_store(int i, void *to, size_t stride)
         memcpy((char *)to + (size_t)r * stride, t->row[r], (size_t)t->bytes);
 }
 
-/* The shapes of a product must fit, or the processor refuses it. */
+/* The three must be different tiles whose shapes fit, or the processor refuses the product. */
 static inline void emulated_fit(int to, int a, int b)
 {
     const struct emulated_tile *const sums = emulated_tile(to), *const left = emulated_tile(a),
                                       *const right = emulated_tile(b);
-    if (sums->rows != left->rows || sums->bytes != right->bytes || left->bytes != 4 * right->rows)
+    if (to == a || to == b || a == b || sums->rows != left->rows || sums->bytes != right->bytes ||
+        left->bytes != 4 * right->rows)
         abort();
 }
 

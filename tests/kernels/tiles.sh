@@ -4,7 +4,6 @@
 #     sh tests/kernels/tiles.sh
 set -u
 BUILD=${BUILD:-build/release}
-unset MAKEFLAGS MAKELEVEL MFLAGS
 output=$(mktemp) || exit 1
 trap 'rm -f "$output"' EXIT
 trap 'exit 130' INT TERM

@@ -41,26 +41,23 @@ INLINE void at_begin(size_t n_tiles)
 #undef CLEAR
 }
 
-/* Sums += rows of T_PAIRS pairs times so many rows of n_tiles * T_ROWS pairs. */
+/* Sums += rows of T_PAIRS pairs, or in the last step n_end, times as many rows of n_tiles * T_ROWS
+ * pairs. */
 INLINE void at_step(const void *left, size_t left_stride, const vi *right, size_t right_stride,
-                    size_t n_tiles)
+                    size_t n_tiles, bool is_last)
 {
-    _tile_loadd(4, left, left_stride);
 #define MULTIPLY(i)                                                                                \
-    _tile_loadd(5, right + (i), right_stride);                                                     \
-    _tile_dpbf16ps(i, 4, 5)
-    EACH_TILE(MULTIPLY);
-#undef MULTIPLY
-}
-
-/* The same over fewer pairs. */
-INLINE void at_last_step(const void *left, size_t left_stride, const vi *right, size_t right_stride,
-                         size_t n_tiles)
-{
-    _tile_loadd(6, left, left_stride);
-#define MULTIPLY(i)                                                                                \
-    _tile_loadd(7, right + (i), right_stride);                                                     \
-    _tile_dpbf16ps(i, 6, 7)
+    if (is_last) {                                                                                 \
+        _tile_loadd(7, right + (i), right_stride);                                                 \
+        _tile_dpbf16ps(i, 6, 7);                                                                   \
+    } else {                                                                                       \
+        _tile_loadd(5, right + (i), right_stride);                                                 \
+        _tile_dpbf16ps(i, 4, 5);                                                                   \
+    }
+    if (is_last)
+        _tile_loadd(6, left, left_stride);
+    else
+        _tile_loadd(4, left, left_stride);
     EACH_TILE(MULTIPLY);
 #undef MULTIPLY
 }
@@ -93,11 +90,11 @@ static void at_scores(const struct ab_block *b, const struct attend_row *rows, s
     at_begin(T_SUMS);
     for (; p + T_PAIRS <= n_pairs; p += T_PAIRS) {
         at_queries(left, rows, n, p, T_PAIRS);
-        at_step(left, T_BYTES, b->k + p * AB_V, stride, T_SUMS);
+        at_step(left, T_BYTES, b->k + p * AB_V, stride, T_SUMS, false);
     }
     if (p < n_pairs) {
         at_queries(left, rows, n, p, n_pairs - p);
-        at_last_step(left, T_BYTES, b->k + p * AB_V, stride, T_SUMS);
+        at_step(left, T_BYTES, b->k + p * AB_V, stride, T_SUMS, true);
     }
     at_end(scores, ATTEND_BLOCK * sizeof *scores, T_SUMS);
 }
@@ -111,7 +108,8 @@ INLINE void at_values_tiles(const struct ab_block *b, struct attend_row *rows,
     const size_t width = b->a->v_dim / V_LANES, stride = ATTEND_BLOCK * sizeof *weights;
     at_begin(n_tiles);
     for (size_t p = 0; p < AB_PAIRS; p += T_PAIRS)
-        at_step(weights + 2 * p, stride, b->v + p * width + d, width * sizeof *b->v, n_tiles);
+        at_step(weights + 2 * p, stride, b->v + p * width + d, width * sizeof *b->v, n_tiles,
+                false);
     at_end(sums, T_SUMS * T_ROWS * sizeof *sums, n_tiles);
     for (size_t i = 0; i < n; i++)
         for (size_t v = 0; seen[i].begin < seen[i].end && v < n_tiles; v++) {

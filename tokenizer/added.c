@@ -21,21 +21,6 @@ static void mark_pairs(struct added_set *set, struct bytes text)
     }
 }
 
-/* The longest string of the set at s[0..n): its token and size, -1 where there is none. */
-static int32_t longest_at(const struct added_set *set, const char *s, size_t n, size_t *size)
-{
-    const struct trie *t = &set->trie;
-    int32_t token = -1;
-    uint32_t at = 0;
-    for (size_t i = 0; i < n && (at = trie_step(t, at, (unsigned char)s[i])); i++) {
-        if (t->node[at].value >= 0) {
-            token = t->node[at].value;
-            *size = i + 1;
-        }
-    }
-    return token;
-}
-
 static bool maybe_at(const struct added_set *set, const char *s, size_t n)
 {
     if (n < 2) {
@@ -97,7 +82,7 @@ const struct added_token *added_find(const struct added *a, const struct added_s
     for (size_t i = search->from; i < in->n;) {
         size_t size = 0;
         int32_t found = maybe_at(set, in->data + i, in->n - i)
-                            ? longest_at(set, in->data + i, in->n - i, &size)
+                            ? trie_longest(&set->trie, in->data + i, in->n - i, &size)
                             : -1;
         if (found < 0) {
             i++;
@@ -125,8 +110,8 @@ bool added_covers(const struct added_set *set, const char *text, size_t n, size_
 {
     for (size_t i = at > set->longest ? at - set->longest : 0; i < at; i++) {
         size_t size = 0;
-        if (maybe_at(set, text + i, n - i) && longest_at(set, text + i, n - i, &size) >= 0 &&
-            size > at - i) {
+        if (maybe_at(set, text + i, n - i) &&
+            trie_longest(&set->trie, text + i, n - i, &size) >= 0 && size > at - i) {
             return true;
         }
     }

@@ -199,6 +199,10 @@ bool trie_build(struct trie *t, struct trie_entry *entry, size_t n, struct err *
 
 /* The node one byte below another, 0 where there is none. Begin at node 0. */
 uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char byte);
+
+/* The value of the longest string that s[0..n) begins with, and its size; -1 where there is none.
+ */
+int32_t trie_longest(const struct trie *t, const char *s, size_t n, size_t *size);
 void trie_free(struct trie *t);
 
 /* ---- regex.c: the only user of pcre2 --------------------------------------------------------- */
@@ -241,6 +245,35 @@ bool pattern_load(struct pattern *p, const struct json *j, struct tokenizer *t, 
 enum regex_result pattern_find(const struct pattern *p, struct regex_scratch *s, const char *text,
                                size_t n, size_t from, struct token_span *match, struct err *e);
 
+/* ---- charsmap.c ------------------------------------------------------------------------------ */
+
+/* SentencePiece's rules: a double-array trie (Darts-clone) from UTF-8 to places in a list of
+ * NUL-terminated replacements. */
+struct charsmap {
+    const unsigned char *unit; /* [n_units], 32 bits each, little-endian, not aligned */
+    size_t n_units;
+    const char *text;
+    size_t n_text;
+};
+
+/* normalizer_spec and trainer_spec of a SentencePiece model. */
+struct spm_rules {
+    struct charsmap charsmap;
+    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces, treat_whitespace_as_suffix;
+};
+
+/* Finds the parts of a charsmap as it lies in files, which must stay there. ERR_LOAD. */
+bool charsmap_read(struct charsmap *m, struct bytes blob, struct err *e);
+
+/* Grapheme by grapheme, as huggingface/tokenizers does. False: no memory. */
+bool charsmap_run(struct text *out, const struct piece *in, const struct charsmap *m);
+
+/* As SentencePiece does, up to the escaping of blanks. False: no memory. */
+bool spm_normalize(struct text *out, const struct piece *in, const struct tokenizer *t,
+                   const struct spm_rules *rules);
+
+static const char spm_blank[] = "\xE2\x96\x81"; /* U+2581, how it writes a blank */
+
 /* ---- normalize.c ----------------------------------------------------------------------------- */
 
 struct normalizer; /* one step */
@@ -248,11 +281,7 @@ struct normalizer; /* one step */
 bool normalize_load(struct tokenizer *t, const struct json *j, struct err *e);
 
 /* The rules of a SentencePiece model instead. */
-struct normalize_spm {
-    struct bytes charsmap;
-    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
-};
-bool normalize_load_spm(struct tokenizer *t, const struct normalize_spm *rules, struct err *e);
+bool normalize_load_spm(struct tokenizer *t, const struct spm_rules *rules, struct err *e);
 
 struct normalize_scratch {
     struct text text[2]; /* steps write from one into the other */
@@ -490,6 +519,7 @@ struct tokenizer {
     struct added added;
     unsigned char *mark; /* [vocab.n_ids], of TOKEN_* */
 
+    struct trie user_defined;      /* SentencePiece's symbols that no rule of its changes */
     struct normalizer *normalizer; /* [n_normalizers], in order */
     size_t n_normalizers;
     struct pretokenizer *pretokenizer; /* [n_pretokenizers], in order */

@@ -19,21 +19,11 @@ enum step {
     STEP_APPEND,
     STEP_REPLACE,
     STEP_PRECOMPILED,
-    STEP_SPACES, /* SentencePiece's remove_extra_whitespaces */
+    STEP_SENTENCEPIECE,
     STEP_BYTE_LEVEL,
     STEP_BERT_CLEAN,
     STEP_BERT_CHINESE,
     STEP_NMT
-};
-
-/* SentencePiece's rules: a double-array trie (Darts-clone) from UTF-8 to places in a list of
- * NUL-terminated replacements. */
-struct charsmap {
-    bool graphemes; /* as huggingface/tokenizers applies it; else as SentencePiece does */
-    const unsigned char *unit; /* [n_units], 32 bits each, little-endian, not aligned */
-    size_t n_units;
-    const char *text;
-    size_t n_text;
 };
 
 struct normalizer {
@@ -44,6 +34,7 @@ struct normalizer {
     const char *content;
     size_t n_content;
     struct pattern pattern;
+    struct spm_rules spm;
 };
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -128,24 +119,6 @@ static bool run_form(struct text *out, const struct piece *in, enum unicode_form
     return !*changed || text_copy(out, in, done, in->n);
 }
 
-/* No blanks at the ends, and never two in a row. */
-static bool run_spaces(struct text *out, const struct piece *in)
-{
-    size_t end = in->n;
-    while (end > 0 && in->data[end - 1] == ' ') {
-        end--;
-    }
-    bool blank = true;
-    for (size_t i = 0; i < end; i++) {
-        bool here = in->data[i] == ' ';
-        if (!(here && blank) && !text_copy(out, in, i, i + 1)) {
-            return false;
-        }
-        blank = here;
-    }
-    return true;
-}
-
 static bool run_strip(struct text *out, const struct piece *in, const struct normalizer *z)
 {
     size_t start = 0;
@@ -209,121 +182,6 @@ static bool run_byte_level(struct text *out, const struct piece *in)
         i += size;
     }
     return true;
-}
-
-/* Unit i, 0 (which leads nowhere) behind the end. Its parts: s-yata/darts-clone, darts.h. */
-static uint32_t unit_at(const struct charsmap *m, size_t i)
-{
-    if (i >= m->n_units) {
-        return 0;
-    }
-    const unsigned char *u = m->unit + i * 4;
-    return (uint32_t)u[0] | (uint32_t)u[1] << 8 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 24;
-}
-
-static size_t unit_offset(uint32_t unit)
-{
-    return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6);
-}
-
-/* The replacement at a place, NULL where there is none. A place within a character would break what
- * all other steps rely on. */
-static const char *charsmap_text(const struct charsmap *m, size_t place, size_t *size)
-{
-    const char *text = place < m->n_text ? m->text + place : NULL;
-    *size = text ? strnlen(text, m->n_text - place) : 0;
-    return text && utf8_valid_prefix(text, *size) == *size ? text : NULL;
-}
-
-/* The replacement for the longest beginning of s[0..n) that has one, of *used bytes; NULL where
- * none has. With graphemes it is the shortest. */
-static const char *charsmap_find(const struct charsmap *m, const char *s, size_t n, size_t *used,
-                                 size_t *size)
-{
-    const char *found = NULL;
-    size_t at = unit_offset(unit_at(m, 0));
-    for (size_t i = 0; i < n && s[i]; i++) {
-        unsigned char byte = (unsigned char)s[i];
-        at ^= byte;
-        uint32_t unit = unit_at(m, at);
-        if ((unit & (1u << 31 | 0xFF)) != byte) {
-            break;
-        }
-        at ^= unit_offset(unit);
-        if (unit >> 8 & 1) {
-            found = charsmap_text(m, unit_at(m, at) & 0x7FFFFFFF, size);
-            *used = i + 1;
-            if (m->graphemes) {
-                break;
-            }
-        }
-    }
-    return found;
-}
-
-/* Replaces in[start..end) by its rule where there is one. */
-static bool map_part(struct text *out, const struct piece *in, size_t start, size_t end,
-                     const struct charsmap *m, bool *found)
-{
-    size_t size = 0;
-    size_t used;
-    const char *to = charsmap_find(m, in->data + start, end - start, &used, &size);
-    *found = to;
-    return !to || text_put(out, to, size, in, start, end);
-}
-
-/* One grapheme: by its own rule where it is short, else character by character. As in
- * huggingface/tokenizers, whose authors do not know either why; the models were trained so. */
-static bool map_grapheme(struct text *out, const struct piece *in, size_t start, size_t end,
-                         const struct charsmap *m)
-{
-    bool found = false;
-    if (end - start < 6 && !map_part(out, in, start, end, m, &found)) {
-        return false;
-    }
-    for (size_t i = start; !found && i < end;) {
-        size_t next = i + utf8_size(in->data[i]);
-        bool one;
-        if (!map_part(out, in, i, next, m, &one) || (!one && !text_copy(out, in, i, next))) {
-            return false;
-        }
-        i = next;
-    }
-    return true;
-}
-
-static bool run_spm_rules(struct text *out, const struct piece *in, const struct charsmap *m)
-{
-    for (size_t i = 0; i < in->n;) {
-        size_t size = 0;
-        size_t used = 0;
-        const char *to = charsmap_find(m, in->data + i, in->n - i, &used, &size);
-        size_t n = utf8_size(in->data[i]);
-        /* A rule that ends within a character is none. */
-        bool whole =
-            to && (i + used == in->n || ((unsigned char)in->data[i + used] & 0xC0) != 0x80);
-        n = whole ? used : n;
-        if (whole ? !text_put(out, to, size, in, i, i + n) : !text_copy(out, in, i, i + n)) {
-            return false;
-        }
-        i += n;
-    }
-    return true;
-}
-
-static bool run_precompiled(struct text *out, const struct piece *in, const struct charsmap *m)
-{
-    struct unicode_grapheme state = {0};
-    size_t start = 0;
-    for (size_t i = 0; i < in->n; i += utf8_size(in->data[i])) {
-        if (unicode_grapheme_begins(&state, utf8_get(in->data + i)) && i > start) {
-            if (!map_grapheme(out, in, start, i, m)) {
-                return false;
-            }
-            start = i;
-        }
-    }
-    return start == in->n || map_grapheme(out, in, start, in->n, m);
 }
 
 /* The CJK blocks that BERT's tokenization.py lists in _is_chinese_char; U+2B920 is as in
@@ -419,8 +277,9 @@ static bool run_map(struct text *out, const struct piece *in, enum step step)
 }
 
 /* *changed: `out` holds the result; else it is `in`. */
-static bool run_step(const struct normalizer *z, struct normalize_scratch *s,
-                     const struct piece *in, struct text *out, bool *changed, struct err *e)
+static bool run_step(const struct tokenizer *t, const struct normalizer *z,
+                     struct normalize_scratch *s, const struct piece *in, struct text *out,
+                     bool *changed, struct err *e)
 {
     *changed = z->step != STEP_FORM;
     bool good = true;
@@ -442,11 +301,10 @@ static bool run_step(const struct normalizer *z, struct normalize_scratch *s,
     case STEP_REPLACE:
         return run_replace(out, s, in, z, e);
     case STEP_PRECOMPILED:
-        good = z->charsmap.graphemes ? run_precompiled(out, in, &z->charsmap)
-                                     : run_spm_rules(out, in, &z->charsmap);
+        good = charsmap_run(out, in, &z->charsmap);
         break;
-    case STEP_SPACES:
-        good = run_spaces(out, in);
+    case STEP_SENTENCEPIECE:
+        good = spm_normalize(out, in, t, &z->spm);
         break;
     case STEP_BYTE_LEVEL:
         good = run_byte_level(out, in);
@@ -466,7 +324,7 @@ bool normalize_run(const struct tokenizer *t, struct normalize_scratch *s, const
         struct text *to = &s->text[next];
         bool changed;
         text_clear(to);
-        if (!run_step(&t->normalizer[i], s, out, to, &changed, e)) {
+        if (!run_step(t, &t->normalizer[i], s, out, to, &changed, e)) {
             return false;
         }
         if (changed) {
@@ -566,26 +424,6 @@ static bool load_bert(struct loading *l, const struct json *j)
     return good;
 }
 
-/* u32 size of the trie in bytes, the trie, the replacements. */
-static bool add_charsmap(struct loading *l, struct bytes blob, bool graphemes)
-{
-    if (blob.size == 0) {
-        return true; /* the name of no rules at all */
-    }
-    struct charsmap m = {.unit = blob.data, .n_units = 1};
-    size_t size = blob.size < 4 ? SIZE_MAX : unit_at(&m, 0);
-    if (blob.size < 4 || size % 4 || size > blob.size - 4) {
-        return err_set(l->e, ERR_LOAD,
-                       "normalizer Precompiled: the charsmap of %zu bytes is cut off", blob.size);
-    }
-    return add_step(l, (struct normalizer){.step = STEP_PRECOMPILED,
-                                           .charsmap = {.graphemes = graphemes,
-                                                        .unit = blob.data + 4,
-                                                        .n_units = size / 4,
-                                                        .text = (const char *)blob.data + 4 + size,
-                                                        .n_text = blob.size - 4 - size}});
-}
-
 static bool load_precompiled(struct loading *l, const struct json *j)
 {
     const char *text = component_text(j, "normalizer", "precompiled_charsmap", l->e);
@@ -600,7 +438,9 @@ static bool load_precompiled(struct loading *l, const struct json *j)
     if (n == SIZE_MAX) {
         return err_set(l->e, ERR_LOAD, "normalizer Precompiled: the charsmap is no base64");
     }
-    return add_charsmap(l, (struct bytes){blob, n}, true);
+    struct normalizer z = {.step = STEP_PRECOMPILED};
+    return n == 0 /* the name of no rules at all */ ||
+           (charsmap_read(&z.charsmap, (struct bytes){blob, n}, l->e) && add_step(l, z));
 }
 
 static bool load_steps(struct loading *l, const struct json *j);
@@ -695,28 +535,14 @@ bool normalize_load(struct tokenizer *t, const struct json *j, struct err *e)
     return load_steps(&l, j) && keep_steps(&l);
 }
 
-bool normalize_load_spm(struct tokenizer *t, const struct normalize_spm *rules, struct err *e)
+bool normalize_load_spm(struct tokenizer *t, const struct spm_rules *rules, struct err *e)
 {
-    static const char mark[] = "\xE2\x96\x81"; /* U+2581, how SentencePiece writes a blank */
     struct loading l = {.t = t, .e = e};
-    char *blob = arena_text(&t->arena, (const char *)rules->charsmap.data, rules->charsmap.size);
-    if (!blob) {
-        return err_no_memory(e);
-    }
-    struct bytes charsmap = {(const unsigned char *)blob, rules->charsmap.size};
-    bool good = add_charsmap(&l, charsmap, false);
-    if (good && rules->remove_extra_whitespaces) {
-        good = add_step(&l, (struct normalizer){.step = STEP_SPACES});
-    }
-    if (good && rules->add_dummy_prefix) {
-        good =
-            add_step(&l, (struct normalizer){.step = STEP_PREPEND, .content = " ", .n_content = 1});
-    }
-    if (good && rules->escape_whitespaces) {
-        good = add_step(&l, (struct normalizer){.step = STEP_REPLACE,
-                                                .pattern = {.literal = " ", .n_literal = 1},
-                                                .content = mark,
-                                                .n_content = sizeof mark - 1});
-    }
-    return good && keep_steps(&l);
+    return add_step(&l, (struct normalizer){.step = STEP_SENTENCEPIECE, .spm = *rules}) &&
+           (!rules->escape_whitespaces ||
+            add_step(&l, (struct normalizer){.step = STEP_REPLACE,
+                                             .pattern = {.literal = " ", .n_literal = 1},
+                                             .content = spm_blank,
+                                             .n_content = sizeof spm_blank - 1})) &&
+           keep_steps(&l);
 }

@@ -8,7 +8,9 @@
  */
 #include "tokenizer/internal.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- protocol buffers ------------------------------------------------------------------------ */
@@ -213,9 +215,6 @@ static bool read_model(struct sp_model *sp, struct bytes file, struct err *e)
         return err_set(e, ERR_LOAD, "not a SentencePiece model, or cut off, at byte %zu of %zu",
                        m.at ? (size_t)(m.at - file.data) : 0, file.size);
     }
-    if (sp->whitespace_suffix) {
-        return err_set(e, ERR_LOAD, "treat_whitespace_as_suffix is not supported");
-    }
     return true;
 }
 
@@ -235,12 +234,14 @@ static bool add_piece(struct tokenizer *t, const struct sp_model *sp, size_t i, 
                                      : vocab_add(&t->vocab, p->text, (double)i, e);
 }
 
-/* Control pieces are special tokens; user-defined ones are cut out of the normalized text. */
+/* Control pieces are special tokens. User-defined ones are cut out of the normalized text before
+ * pairs of a BPE model are merged; a Unigram model weighs them, see set_scores. */
 static bool add_token(struct tokenizer *t, const struct sp_model *sp, size_t i, struct err *e)
 {
     const struct sp_piece *p = &sp->piece[i];
     bool special = p->type == TYPE_CONTROL || p->type == TYPE_UNKNOWN;
-    if ((!special && p->type != TYPE_USER_DEFINED) || p->text.size == 0) {
+    bool cut = p->type == TYPE_USER_DEFINED && t->model == MODEL_BPE;
+    if ((!special && !cut) || p->text.size == 0) {
         return true;
     }
     struct added_token token = {
@@ -248,10 +249,27 @@ static bool add_token(struct tokenizer *t, const struct sp_model *sp, size_t i, 
         .n_content = p->text.size,
         .id = (int32_t)i,
         .special = special,
-        .normalized = !special,
+        .normalized = cut,
         .as_it_is = true,
     };
     return added_add(t, &token, e);
+}
+
+static bool load_user_defined(struct tokenizer *t, const struct sp_model *sp, struct err *e)
+{
+    struct trie_entry *entry = malloc((sp->n + 1) * sizeof *entry);
+    if (!entry) {
+        return err_no_memory(e);
+    }
+    size_t n = 0;
+    for (size_t i = 0; i < sp->n; i++) {
+        if (sp->piece[i].type == TYPE_USER_DEFINED && sp->piece[i].text.size) {
+            entry[n++] = (struct trie_entry){sp->piece[i].text, (int32_t)i};
+        }
+    }
+    bool good = trie_build(&t->user_defined, entry, n, e);
+    free(entry);
+    return good;
 }
 
 static int compare_scores(const void *a, const void *b)
@@ -279,17 +297,25 @@ static bool load_merges(struct tokenizer *t, const struct sp_model *sp, struct e
     return good;
 }
 
-/* SentencePiece takes the minimum of the normal pieces, and skips the unused ones. */
+/* As SentencePiece does (unigram_model.cc): the minimum is that of the normal pieces, unused ones
+ * are skipped, and what the user defined scores as if each of its bytes were the likeliest piece,
+ * or one of score 0. */
 static void set_scores(struct unigram *u, const struct sp_model *sp)
 {
     u->min_score = 0;
+    float most = FLT_MIN;
     for (size_t i = 0; i < sp->n; i++) {
-        double score = (double)sp->piece[i].score;
-        if (sp->piece[i].type == TYPE_NORMAL && score < u->min_score) {
-            u->min_score = score;
+        float score = sp->piece[i].score;
+        if (sp->piece[i].type == TYPE_NORMAL) {
+            u->min_score = (double)score < u->min_score ? (double)score : u->min_score;
+            most = score > most ? score : most;
         }
+    }
+    for (size_t i = 0; i < sp->n; i++) {
         if (sp->piece[i].type == TYPE_UNUSED) {
             u->score[i] = (double)NAN;
+        } else if (sp->piece[i].type == TYPE_USER_DEFINED) {
+            u->score[i] = (double)((float)sp->piece[i].text.size * most) - 0.1;
         }
     }
 }
@@ -310,6 +336,9 @@ static bool load_pieces(struct tokenizer *t, const struct sp_model *sp, struct e
             return false;
         }
     }
+    if (!load_user_defined(t, sp, e)) {
+        return false;
+    }
     if (t->bpe.unk < 0) {
         return err_set(e, ERR_LOAD, "none of the %zu pieces is the unknown one", sp->n);
     }
@@ -320,17 +349,33 @@ static bool load_pieces(struct tokenizer *t, const struct sp_model *sp, struct e
     return load_merges(t, sp, e);
 }
 
+static bool load_charsmap(struct tokenizer *t, struct charsmap *m, struct bytes blob, struct err *e)
+{
+    if (blob.size == 0) {
+        return true; /* no rules */
+    }
+    const char *kept = arena_text(&t->arena, (const char *)blob.data, blob.size);
+    return kept ? charsmap_read(m, (struct bytes){(const unsigned char *)kept, blob.size}, e)
+                : err_no_memory(e);
+}
+
+/* How many blanks a text loses at its beginning: as it never has any where extra ones are removed,
+ * SentencePiece (sentencepiece_processor.cc, Decode) drops them all then. */
+static int blanks_dropped(const struct sp_model *sp)
+{
+    return sp->remove_extra_whitespaces ? INT32_MAX : sp->add_dummy_prefix;
+}
+
 static bool load_decoder(struct tokenizer *t, const struct sp_model *sp, struct err *e)
 {
-    static const char with_prefix[] =
-        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
-        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
-        "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]}";
-    static const char without[] =
-        "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
-        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]}";
-    const char *text = sp->add_dummy_prefix ? with_prefix : without;
-    struct json *j = json_parse(text, strlen(text), e);
+    char text[300];
+    int n = snprintf(text, sizeof text,
+                     "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":"
+                     "{\"String\":\"\xE2\x96\x81\"},\"content\":\" \"},"
+                     "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
+                     "{\"type\":\"Strip\",\"content\":\" \",\"start\":%d,\"stop\":0}]}",
+                     blanks_dropped(sp));
+    struct json *j = json_parse(text, (size_t)n, e);
     bool good = j && decode_load(t, j, e);
     json_free(j);
     return good;
@@ -345,14 +390,14 @@ bool spm_load(struct tokenizer *t, struct bytes file, struct err *e)
                        (unsigned long long)sp.algorithm);
     }
     t->model = sp.algorithm == MODEL_TYPE_BPE ? MODEL_BPE : MODEL_UNIGRAM;
-    struct normalize_spm rules = {
-        .charsmap = sp.charsmap,
+    struct spm_rules rules = {
         .add_dummy_prefix = sp.add_dummy_prefix,
         .remove_extra_whitespaces = sp.remove_extra_whitespaces,
         .escape_whitespaces = sp.escape_whitespaces,
+        .treat_whitespace_as_suffix = sp.whitespace_suffix,
     };
-    good = good && load_pieces(t, &sp, e) && normalize_load_spm(t, &rules, e) &&
-           load_decoder(t, &sp, e);
+    good = good && load_pieces(t, &sp, e) && load_charsmap(t, &rules.charsmap, sp.charsmap, e) &&
+           normalize_load_spm(t, &rules, e) && load_decoder(t, &sp, e);
     if (good) {
         t->bos = sp.bos < t->vocab.n_ids ? sp.bos : -1;
         t->eos = sp.eos < t->vocab.n_ids ? sp.eos : -1;

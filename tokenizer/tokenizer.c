@@ -473,6 +473,7 @@ void tokenizer_free(struct tokenizer *t)
     bpe_free(&t->bpe);
     unigram_free(&t->unigram);
     added_free(&t->added);
+    trie_free(&t->user_defined);
     vocab_free(&t->vocab);
     arena_free(&t->arena);
     free(t);

@@ -120,6 +120,19 @@ uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char byte)
     return 0;
 }
 
+int32_t trie_longest(const struct trie *t, const char *s, size_t n, size_t *size)
+{
+    int32_t value = -1;
+    uint32_t at = 0;
+    for (size_t i = 0; i < n && (at = trie_step(t, at, (unsigned char)s[i])); i++) {
+        if (t->node[at].value >= 0) {
+            value = t->node[at].value;
+            *size = i + 1;
+        }
+    }
+    return value;
+}
+
 void trie_free(struct trie *t)
 {
     free(t->node);

@@ -153,6 +153,11 @@ static bool has_neondot(void)
     return has_neon() && getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 }
 
+static bool has_neoni8mm(void)
+{
+    return has_neondot() && getauxval(AT_HWCAP2) & HWCAP2_I8MM;
+}
+
 #endif
 
 static const struct rung {
@@ -172,6 +177,7 @@ static const struct rung {
 #elif defined(__aarch64__)
     {"neon", has_neon, always, kernels_neon_fill},
     {"neondot", has_neondot, always, kernels_neondot_fill},
+    {"neoni8mm", has_neoni8mm, always, kernels_neoni8mm_fill},
 #endif
 };
 
@@ -182,8 +188,7 @@ const char *const kernels_levels[] = {
 #if defined(__x86_64__)
     "avx2",   "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx",
 #elif defined(__aarch64__)
-    "neon",
-    "neondot",
+    "neon",   "neondot", "neoni8mm",
 #endif
     NULL,
 };

@@ -4,17 +4,7 @@
  * rung below.
  */
 #include "core/kernels/rungs.h"
-#include "core/kernels/vectors_neon.h"
-
-static inline vi v_dot_i8(vi acc, vi w, vi x)
-{
-    return (vi)vdotq_s32((int32x4_t)acc, (int8x16_t)w, (int8x16_t)x);
-}
-
-static inline vi v_dot_u4(vi acc, vi w, vi x)
-{
-    return v_dot_i8(acc, w, x);
-}
+#include "core/kernels/vectors_neondot.h"
 
 #include "core/kernels/dots.inc"
 

@@ -57,7 +57,8 @@ runs() {
 
 machine aarch64-linux-gnu
 runs cortex-a72 "scalar neon"
-runs max "scalar neon neondot"
+runs neoverse-n1 "scalar neon neondot"
+runs max "scalar neon neondot neoni8mm"
 machine riscv64-linux-gnu
 runs rv64 "scalar"
 [ $n_failed -eq 0 ]

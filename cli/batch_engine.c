@@ -85,8 +85,9 @@ static size_t most_memory(const struct options *o)
 /* Rows of the largest pass. */
 static int most_rows(const struct batch_engine *e)
 {
-    const struct model_info *const info = model_info(e->tools->loaded->model);
-    return max_int(info->pass_rows, PROMPT_ROWS + e->n_parallel);
+    const struct loaded *const l = e->tools->loaded;
+    return max_int(model_pass_rows(l->model, compute_n_threads(l->compute)),
+                   PROMPT_ROWS + e->n_parallel);
 }
 
 static struct session_params params_of(const struct batch_engine *e)

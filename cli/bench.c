@@ -20,7 +20,7 @@ static struct session_params params_of(const struct bench *b, const struct bench
     const int most = test->is_prompt && test->n > test->depth ? test->n : test->depth;
     return (struct session_params){
         .n_context = test->depth + test->n,
-        .n_batch = min_int(most, model_info(b->model)->pass_rows),
+        .n_batch = min_int(most, model_pass_rows(b->model, test->n_threads)),
         .n_rows = 1,
         .n_threads = test->n_threads,
         .kv = b->kv,

@@ -136,7 +136,7 @@ static bool read_prompt(struct generation *g, struct err *e)
     struct run *r = &g->run;
     struct terminal_progress progress = run_begin_progress(r);
     const double began = terminal_clock();
-    const size_t most = (size_t)model_info(r->loaded.model)->pass_rows;
+    const size_t most = (size_t)run_pass_rows(r);
     bool ok = true;
     session_expect(r->session, (int)r->ids.n);
     for (size_t at = 0, n; ok && at < r->ids.n && g->finish != FINISH_INTERRUPTED; at += n) {

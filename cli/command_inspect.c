@@ -74,7 +74,8 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
     card->n_context = o->context > 0 ? o->context : model_info(l->model)->max_positions;
     const struct session_params params = {
         .n_context = card->n_context,
-        .n_batch = min_int(card->n_context, model_info(l->model)->pass_rows),
+        .n_batch =
+            min_int(card->n_context, model_pass_rows(l->model, compute_n_threads(l->compute))),
         .n_rows = generator_n_rows(GENERATOR_DRAFT_AUTO),
         .n_threads = compute_n_threads(l->compute),
         .kv = run_kv(o),

@@ -93,6 +93,11 @@ enum session_kv run_kv(const struct options *o)
     return o->given[OPT_KV] ? (enum session_kv)(SESSION_KV_F32 + o->kv) : SESSION_KV_AUTO;
 }
 
+int run_pass_rows(const struct run *r)
+{
+    return model_pass_rows(r->loaded.model, compute_n_threads(r->loaded.compute));
+}
+
 bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
 {
     const struct model_info *const info = model_info(r->loaded.model);
@@ -106,7 +111,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
                        r->ids.n, r->n_context);
     const struct session_params params = {
         .n_context = r->n_context,
-        .n_batch = max_int(n_rows, min_int(info->pass_rows, (int)r->ids.n)),
+        .n_batch = max_int(n_rows, min_int(run_pass_rows(r), (int)r->ids.n)),
         .n_rows = n_rows,
         .n_threads = compute_n_threads(r->loaded.compute),
         .precision = (enum precision)r->o->precision,

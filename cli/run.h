@@ -38,6 +38,9 @@ bool run_load(struct run *r, const struct options *o, const char *command,
 /* --kv. */
 enum session_kv run_kv(const struct options *o);
 
+/* Tokens of the prompt that go through the layers at once. */
+int run_pass_rows(const struct run *r);
+
 /* Opens the session for the prompt and n_more tokens, or as -c says, with room for n_rows rows of
  * logits. ERR_CONTEXT, with both numbers, where the prompt does not fit. */
 bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e);

@@ -4,6 +4,7 @@
 
 #include "models/card.h"
 #include "models/internal.h"
+#include "models/parts.h"
 #include "models/quantize.h"
 
 #include <math.h>
@@ -93,18 +94,6 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
 
 /* The longest context: what the config says, or what a scaling of the positions stretches it to.
  * Only a table of learned positions really ends there. */
-/* Enough to read each weight seldom, few enough that progress is seen in between. Where experts
- * share them, so many that each gets EXPERT_ROWS, but no more than MOST_ROWS: what experts make
- * takes memory for each. */
-static int pass_rows(const struct model_spec *spec)
-{
-    enum { ROWS = 256, EXPERT_ROWS = 64, MOST_ROWS = 1024 };
-    const struct moe_spec *const moe = &spec->moe;
-    const int64_t n_k = moe->num_experts_per_tok;
-    const int64_t shared = n_k ? (int64_t)EXPERT_ROWS * moe->num_experts / n_k : 0;
-    return shared < ROWS ? ROWS : shared < MOST_ROWS ? (int)shared : MOST_ROWS;
-}
-
 static int max_positions(const struct model_spec *spec)
 {
     const struct rope *const rope = &spec->ropes[0];
@@ -123,7 +112,6 @@ static bool describe(struct model *m, const struct bind_totals *totals, struct e
         .model_type = m->family->model_type,
         .vocab_size = m->spec.vocab_size,
         .max_positions = max_positions(&m->spec),
-        .pass_rows = pass_rows(&m->spec),
         .n_parameters = totals->n_parameters,
         .weight_bytes = totals->n_bytes,
     };
@@ -187,6 +175,11 @@ void model_close(struct model *m)
     quantize_free(m->quantizing);
     arena_free(&m->arena);
     free(m);
+}
+
+int model_pass_rows(const struct model *m, int n_threads)
+{
+    return parts_rows_of(&m->spec, &m->weights, n_threads).pass;
 }
 
 const struct model_info *model_info(const struct model *m)

@@ -41,11 +41,13 @@ struct model_info {
     const char *model_type; /* "llama" */
     int vocab_size;         /* logits per token, and the ids that may go in */
     int max_positions;      /* the longest context that the model was made for */
-    int pass_rows;          /* tokens of a prompt that go through the layers at once */
     size_t n_parameters;    /* tied embeddings counted once */
     size_t weight_bytes;    /* as stored */
 };
 const struct model_info *model_info(const struct model *m);
+
+/* Tokens of a prompt that go through the layers at once with so many threads. */
+int model_pass_rows(const struct model *m, int n_threads);
 
 /* eos_token_id of generation_config.json, else of config.json: one or a list. Borrowed. */
 const int32_t *model_eos(const struct model *m, int *n);

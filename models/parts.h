@@ -21,6 +21,14 @@ struct parts_price {
 struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
                                   const struct weights *weights, const struct kv *kv, bool rounds);
 
+/* How many tokens of a prompt so many workers best take through the layers at once, and how many
+ * each needs for a part of its own. */
+struct parts_rows {
+    int pass, each;
+};
+struct parts_rows parts_rows_of(const struct model_spec *spec, const struct weights *weights,
+                                int n_threads);
+
 /* Makes the parts of a large pass, one for each worker. parts [n_threads] and runs, with room for
  * [p->n], must outlive the pass. */
 void parts_deal(struct pass *p, const struct parts_price *price, struct pass *parts,

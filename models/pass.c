@@ -173,7 +173,7 @@ void pass_cut(struct cutter *c, const struct model_spec *spec, const struct pass
 
 bool pass_is_large(const struct pass_size *size, int n)
 {
-    return size->n_threads > 1 && n / size->n_threads >= PASS_MANY_ROWS;
+    return size->n_threads > 1 && n / size->n_threads >= size->n_each;
 }
 
 /* The runs of rows [first, first + n), told from the first of these rows on. Returns how many. */
@@ -194,7 +194,7 @@ void pass_part(const struct pass *whole, int first, int n, size_t *used, struct 
                struct pass *part)
 {
     const struct model_spec *const spec = whole->spec;
-    const struct pass_size size = {n, 1, whole->size.rounds, whole->size.n_attend_scratch};
+    const struct pass_size size = {n, 1, n, whole->size.rounds, whole->size.n_attend_scratch};
     const size_t at = (size_t)first;
     struct cutter own = {.base = whole->memory, .used = *used};
     assert(n > 0 && !whole->moments);

@@ -46,13 +46,11 @@ enum { PASS_GATE_GRAIN = 64 };
 /* So few rows are made by every worker for itself, which is cheaper than waiting. */
 enum { PASS_FEW_ROWS = 4 };
 
-/* Products of so many rows for each worker are as fast as those of all rows together. */
-enum { PASS_MANY_ROWS = 128 };
-
 /* The largest pass that memory is cut for. */
 struct pass_size {
     int n_most; /* tokens */
     int n_threads;
+    int n_each;              /* rows for each worker from which on they are dealt out */
     bool rounds;             /* products have room for rows in other forms than f32 */
     size_t n_attend_scratch; /* floats of one worker, in any layer */
 };

@@ -125,6 +125,7 @@ static void cut_pass(struct cutter *c, struct session *s)
     const struct pass_size size = {
         .n_most = s->params.n_batch,
         .n_threads = s->params.n_threads,
+        .n_each = parts_rows_of(spec, &s->model->weights, s->params.n_threads).each,
         .rounds = rounds(s),
         .n_attend_scratch = round_up(attend_scratch(&kv), CUT_LINE / sizeof(float)),
     };

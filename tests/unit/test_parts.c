@@ -14,7 +14,7 @@
 #include "models/parts.h"
 #include "tests/random.h"
 
-enum { MOST_PARTS = 5, MOST_ROWS = 1000, MOST_POSITION = 3000, WINDOW = 100 };
+enum { MOST_PARTS = 5, MANY_ROWS = 128, MOST_ROWS = 1000, MOST_POSITION = 3000, WINDOW = 100 };
 
 /* A pass of random runs, of one row or of many, and its memory. */
 struct fixture {
@@ -67,8 +67,8 @@ static void open_fixture(struct fixture *f, int n_threads, int n_answers)
 {
     *f = (struct fixture){.n = 0};
     f->spec = plain_spec(f->layers);
-    const int n = PASS_MANY_ROWS * n_threads + random_below(MOST_ROWS - PASS_MANY_ROWS * n_threads);
-    const struct pass_size size = {MOST_ROWS, n_threads, true, 32};
+    const int n = MANY_ROWS * n_threads + random_below(MOST_ROWS - MANY_ROWS * n_threads);
+    const struct pass_size size = {MOST_ROWS, n_threads, MANY_ROWS, true, 32};
     while (f->n < n)
         add_run(f, f->n < n_answers ? 1 : 1 + random_below(min_int(n - f->n, 300)));
     struct cutter measure = {.base = NULL}, cutter = {.base = NULL};

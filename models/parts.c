@@ -91,6 +91,15 @@ static int expert_rows(const struct moe_spec *moe, int least)
     return n < least ? least : n < MOST ? (int)n : MOST;
 }
 
+/* Whether texts have rings in the cache, which hold as many positions more as a pass has rows. */
+static bool has_windows(const struct model_spec *spec)
+{
+    bool has = false;
+    for (int layer = 0; layer < spec->num_hidden_layers; layer++)
+        has = has || spec->layers[layer].window > 0;
+    return has;
+}
+
 /*
  * A pass has rows enough to read each weight seldom, few enough that progress is seen in between.
  * Many workers wait long for each other, unless each has rows of its own; but then each brings all
@@ -102,17 +111,17 @@ static int expert_rows(const struct moe_spec *moe, int least)
 struct parts_rows parts_rows_of(const struct model_spec *spec, const struct weights *weights,
                                 int n_threads)
 {
-    enum { ROWS = 256, EACH = 128, FEWER = 64, MANY_THREADS = 8, MOST_THREADS = 16 };
+    enum { ROWS = 256, MOST = 2048, EACH = 128, FEWER = 64, MANY_THREADS = 8 };
     const double small = 16e6, medium = 48e6, layer = layer_weights_met(spec, weights);
     struct parts_rows rows = {ROWS, EACH};
     if (spec->moe.num_experts_per_tok > 0) {
         rows.pass = expert_rows(&spec->moe, ROWS);
         return rows;
     }
-    if (layer <= medium)
-        rows.pass = max_int(ROWS, EACH * min_int(n_threads, MOST_THREADS));
     if (layer <= small && n_threads > MANY_THREADS)
         rows.each = FEWER;
+    if (layer <= medium && n_threads <= MOST / rows.each && !has_windows(spec))
+        rows.pass = max_int(ROWS, min_int(MOST, EACH * n_threads));
     return rows;
 }
 

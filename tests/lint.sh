@@ -70,7 +70,10 @@ for file in $(sources cli tokenizer models core | grep '\.c$'); do
     *_neon*.c)
         [ -d /usr/aarch64-linux-gnu/include ] || continue
         flags='--target=aarch64-linux-gnu -I/usr/aarch64-linux-gnu/include'
-        case $file in *dot.c) flags="$flags -march=armv8.2-a+dotprod" ;; esac
+        case $file in
+        *dot.c) flags="$flags -march=armv8.2-a+dotprod" ;;
+        *i8mm.c) flags="$flags -march=armv8.2-a+dotprod+i8mm" ;;
+        esac
         ;;
     *_avx2.c | *_avxvnni.c) flags='-mavx2 -mfma -mf16c -mavxvnni' ;;
     *_avx512*.c | *_amx*.c)

@@ -74,8 +74,7 @@ bool charsmap_read(struct charsmap *m, struct bytes blob, struct err *e)
     return true;
 }
 
-/* ---- as huggingface/tokenizers applies them ---------------------------------------------------
- */
+/* ---- as huggingface/tokenizers applies them -------------------------------------------------- */
 
 /* Replaces in[start..end) by its rule where there is one. */
 static bool map_part(struct text *out, const struct piece *in, size_t start, size_t end,

@@ -23,6 +23,7 @@ enum decode_type {
     DECODE_BPE,
     DECODE_WORDPIECE,
     DECODE_CTC,
+    DECODE_SPM, /* the blanks that a text of SentencePiece begins with */
     DECODE_JOIN /* no decoder at all: blanks between the tokens */
 };
 
@@ -33,12 +34,12 @@ struct decode_step {
     struct pattern pattern;
     const char *content, *delimiter; /* character, suffix, prefix or pad token; CTC's delimiter */
     size_t n_content, n_delimiter;
-    size_t start, stop; /* Strip */
+    size_t start, stop; /* Strip; SentencePiece: blanks that go */
 };
 
 struct step_state {
     bool started;         /* a token has come */
-    size_t stripped;      /* Strip: taken off the beginning so far */
+    size_t stripped;      /* Strip, SentencePiece: taken off the beginning so far */
     size_t held;          /* Strip, BPEDecoder: characters or blanks that go if nothing follows */
     struct text previous; /* CTC */
 };
@@ -292,6 +293,17 @@ static bool run_ctc(const struct decode_step *d, struct step_state *s, struct te
     return good;
 }
 
+/* One of each token, as long as nothing else has come (google/sentencepiece, src/
+ * sentencepiece_processor.cc, Decode). */
+static bool run_spm(const struct decode_step *d, struct step_state *s, struct text *out,
+                    const struct piece *in)
+{
+    const bool drops = s->stripped < d->start && starts_with(in, 0, d->content, d->n_content);
+    const size_t begin = drops ? d->n_content : 0;
+    s->stripped = begin < in->n ? d->start : s->stripped + drops;
+    return append(out, in->data + begin, in->n - begin);
+}
+
 static bool run_step(struct decoder *dec, size_t i, struct text *out, const struct piece *in)
 {
     const struct decode_step *d = &dec->t->decode_step[i];
@@ -313,6 +325,8 @@ static bool run_step(struct decoder *dec, size_t i, struct text *out, const stru
         return run_wordpiece(d, s, out, in);
     case DECODE_CTC:
         return run_ctc(d, s, out, in);
+    case DECODE_SPM:
+        return run_spm(d, s, out, in);
     default:
         return (!s->started || append(out, " ", 1)) && append(out, in->data, in->n);
     }
@@ -568,20 +582,37 @@ static bool load_steps(struct loading *l, const struct json *j)
     return err_set(l->e, ERR_LOAD, "decoder \"%.60s\" is not supported", type);
 }
 
+static bool keep_steps(struct loading *l)
+{
+    struct tokenizer *t = l->t;
+    t->decode_step = arena_array(&t->arena, l->n, sizeof *t->decode_step);
+    if (!t->decode_step) {
+        return err_no_memory(l->e);
+    }
+    memcpy(t->decode_step, l->step, l->n * sizeof *t->decode_step);
+    t->n_decode_steps = l->n;
+    return true;
+}
+
+bool decode_load_spm(struct tokenizer *t, size_t n_blanks, struct err *e)
+{
+    struct loading l = {.t = t, .e = e};
+    const size_t n = sizeof spm_blank - 1;
+    return add_step(&l, (struct decode_step){.type = DECODE_SPM,
+                                             .content = spm_blank,
+                                             .n_content = n,
+                                             .start = n_blanks}) &&
+           add_step(&l, (struct decode_step){.type = DECODE_REPLACE,
+                                             .pattern = {.literal = spm_blank, .n_literal = n},
+                                             .content = " ",
+                                             .n_content = 1}) &&
+           add_step(&l, (struct decode_step){.type = DECODE_BYTE_FALLBACK}) && keep_steps(&l);
+}
+
 bool decode_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
     struct loading l = {.t = t, .e = e};
     bool none = !j || json_type(j) == JSON_NULL;
-    if (!(none ? add_step(&l, (struct decode_step){.type = DECODE_JOIN}) : load_steps(&l, j))) {
-        return false;
-    }
-    t->decode_step = arena_array(&t->arena, l.n, sizeof *t->decode_step);
-    if (!t->decode_step) {
-        return err_no_memory(e);
-    }
-    for (size_t i = 0; i < l.n; i++) {
-        t->decode_step[i] = l.step[i];
-    }
-    t->n_decode_steps = l.n;
-    return true;
+    return (none ? add_step(&l, (struct decode_step){.type = DECODE_JOIN}) : load_steps(&l, j)) &&
+           keep_steps(&l);
 }

@@ -200,8 +200,7 @@ bool trie_build(struct trie *t, struct trie_entry *entry, size_t n, struct err *
 /* The node one byte below another, 0 where there is none. Begin at node 0. */
 uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char byte);
 
-/* The value of the longest string that s[0..n) begins with, and its size; -1 where there is none.
- */
+/* The value of the longest string that s[0..n) begins with, and its size; -1 where none is. */
 int32_t trie_longest(const struct trie *t, const char *s, size_t n, size_t *size);
 void trie_free(struct trie *t);
 
@@ -493,6 +492,10 @@ bool wordpiece_encode_whole(struct encoder *en, const struct piece *word);
 struct decode_step;
 
 bool decode_load(struct tokenizer *t, const struct json *j, struct err *e);
+
+/* SentencePiece's instead, which drops what blanks a text begins with, one of each token and
+ * n_blanks at the most. */
+bool decode_load_spm(struct tokenizer *t, size_t n_blanks, struct err *e);
 
 /* ---- post.c ---------------------------------------------------------------------------------- */
 

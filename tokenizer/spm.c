@@ -10,7 +10,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- protocol buffers ------------------------------------------------------------------------ */
@@ -302,7 +301,7 @@ static bool load_merges(struct tokenizer *t, const struct sp_model *sp, struct e
  * or one of score 0. */
 static void set_scores(struct unigram *u, const struct sp_model *sp)
 {
-    u->min_score = 0;
+    u->min_score = FLT_MAX;
     float most = FLT_MIN;
     for (size_t i = 0; i < sp->n; i++) {
         float score = sp->piece[i].score;
@@ -359,28 +358,6 @@ static bool load_charsmap(struct tokenizer *t, struct charsmap *m, struct bytes 
                 : err_no_memory(e);
 }
 
-/* How many blanks a text loses at its beginning: as it never has any where extra ones are removed,
- * SentencePiece (sentencepiece_processor.cc, Decode) drops them all then. */
-static int blanks_dropped(const struct sp_model *sp)
-{
-    return sp->remove_extra_whitespaces ? INT32_MAX : sp->add_dummy_prefix;
-}
-
-static bool load_decoder(struct tokenizer *t, const struct sp_model *sp, struct err *e)
-{
-    char text[300];
-    int n = snprintf(text, sizeof text,
-                     "{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":"
-                     "{\"String\":\"\xE2\x96\x81\"},\"content\":\" \"},"
-                     "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
-                     "{\"type\":\"Strip\",\"content\":\" \",\"start\":%d,\"stop\":0}]}",
-                     blanks_dropped(sp));
-    struct json *j = json_parse(text, (size_t)n, e);
-    bool good = j && decode_load(t, j, e);
-    json_free(j);
-    return good;
-}
-
 bool spm_load(struct tokenizer *t, struct bytes file, struct err *e)
 {
     struct sp_model sp;
@@ -397,7 +374,8 @@ bool spm_load(struct tokenizer *t, struct bytes file, struct err *e)
         .treat_whitespace_as_suffix = sp.whitespace_suffix,
     };
     good = good && load_pieces(t, &sp, e) && load_charsmap(t, &rules.charsmap, sp.charsmap, e) &&
-           normalize_load_spm(t, &rules, e) && load_decoder(t, &sp, e);
+           normalize_load_spm(t, &rules, e) &&
+           decode_load_spm(t, sp.remove_extra_whitespaces ? SIZE_MAX : sp.add_dummy_prefix, e);
     if (good) {
         t->bos = sp.bos < t->vocab.n_ids ? sp.bos : -1;
         t->eos = sp.eos < t->vocab.n_ids ? sp.eos : -1;

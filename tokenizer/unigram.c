@@ -181,8 +181,9 @@ static bool offer_pieces(struct encoder *en, const struct piece *word, size_t ba
         }
     }
     if (!known) {
-        double unk = score + (u->min_score - unk_penalty);
-        offer(u, &s->way[next - base], u->single ? (double)(float)unk : unk, at, u->unk);
+        const double unknown = u->min_score - unk_penalty;
+        offer(u, &s->way[next - base], score + (u->single ? (double)(float)unknown : unknown), at,
+              u->unk);
     }
     return true;
 }

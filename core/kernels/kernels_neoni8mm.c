@@ -1,8 +1,8 @@
 /*
- * The rung for 64-bit ARM with products of matrices of int8 (FEAT_I8MM of ARMv8.6): Neoverse V1 and
- * N2 (Graviton3), Cortex-A510, A710 and X2 (2021), Apple since M2. One instruction multiplies two
- * rows by two, 8 codes each: twice the products of the dots below, which few rows of x keep, since
- * they wait for memory.
+ * The rung for 64-bit ARM with products of matrices of int8 (FEAT_I8MM of ARMv8.6): Neoverse V1
+ * (Graviton3) and N2, Cortex-A510, A710 and X2 (2021), Apple since M2. One instruction multiplies
+ * two rows by two, 8 codes each: twice the products of the dots below, which few rows of x keep,
+ * since they wait for memory.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_neondot.h"

@@ -13,6 +13,7 @@ Once upon a time, there was a little girl.
   two blanks before,  two  within   and behind  
 	a tab	and a no-break blank, an　ideographic one, a​ zero width one
 ▁ the mark▁▁itself ▁
+▁▁▁▁ the ▁▁ of
 ends with marks ▁▁ ▁
 ﬁne ① Ａ ㍿ ｶﾞ ﾊﾟ İ ß Ǆ ﷺ ¨ x ½
 the thing bathe the x the▁x of label abel xyz XYZ <sep> THE 1234 12 123
@@ -26,8 +27,7 @@ the    thing     of      blanks       xyz
 x
 LINES
 cat README.md cli/*.c tokenizer/README.md "$tmp/lines" "$tmp/lines" >"$tmp/corpus"
-words='<sep>,xyz,ﬁ,Ａ,①,the,ing,▁of,123,カ,カ゛,the▁x,abel'
-symbols="$words,▁▁,▁▁▁▁,  "
+symbols='<sep>,xyz,ﬁ,Ａ,①,the,ing,▁of,123,カ,カ゛,the▁x,abel,▁▁,▁▁▁▁,  '
 
 # compare NAME TRAINING...: a model so trained, and both programs with every line.
 compare() {
@@ -72,8 +72,9 @@ compare "Unigram, blanks and bytes as they are" --model_type=unigram --user_defi
 compare "Unigram, folded, blanks behind words" --model_type=unigram --normalization_rule_name=nmt_nfkc_cf \
     --treat_whitespace_as_suffix
 compare "BPE" --model_type=bpe
+compare "BPE, symbols, blanks behind words" --model_type=bpe --user_defined_symbols="$symbols" --treat_whitespace_as_suffix
 compare "BPE, folded, symbols, no prefix" --model_type=bpe --normalization_rule_name=nfkc_cf --add_dummy_prefix=false \
-    --user_defined_symbols="$words" --control_symbols='<mask>'
+    --user_defined_symbols="$symbols" --control_symbols='<mask>'
 compare "BPE, blanks and bytes as they are" --model_type=bpe --user_defined_symbols="$symbols" --byte_fallback \
     --normalization_rule_name=identity --remove_extra_whitespaces=false --split_digits --allow_whitespace_only_pieces
 finish

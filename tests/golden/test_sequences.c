@@ -317,7 +317,7 @@ static void test_threads(void **state)
         {2, 1, ALL, SESSION_KV_AUTO},
         {3, 1, ALL, SESSION_KV_AUTO},
         {4, 1, ALL, SESSION_KV_AUTO},
-        {9, 1, ALL, SESSION_KV_AUTO}, /* many threads: fewer rows are enough for each */
+        {9, 1, 900, SESSION_KV_AUTO}, /* of many threads, each needs fewer rows */
         {2, 7, ALL, SESSION_KV_AUTO},
         {3, 400, ALL, SESSION_KV_AUTO},
         {2, 5, 270, SESSION_KV_AUTO}, /* windows have rings, and texts take several passes */

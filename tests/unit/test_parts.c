@@ -1,6 +1,6 @@
 /*
- * How the rows of a pass are dealt out: each belongs to one part and is told of there as in the
- * whole, no part touches memory of another, and all parts cost about the same.
+ * How many rows a pass has, and how they are dealt out: each belongs to one part and is told of
+ * there as in the whole, no part touches memory of another, and all parts cost about the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -204,9 +204,35 @@ static void test_dear_row(void **state)
     free(f.memory);
 }
 
+/* Passes grow with the threads as long as each has enough rows, where layers are not too large. */
+static void test_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        int n_in, n_threads, window, experts, pass, each;
+    } cases[] = {
+        {1000, 1, 0, 0, 256, 128},   {1000, 2, 0, 0, 256, 128},    {1000, 3, 0, 0, 384, 128},
+        {1000, 8, 0, 0, 1024, 128},  {1000, 9, 0, 0, 1152, 64},    {1000, 16, 0, 0, 2048, 64},
+        {1000, 32, 0, 0, 2048, 64},  {1000, 33, 0, 0, 256, 64},    {20000, 16, 0, 0, 2048, 128},
+        {20000, 17, 0, 0, 256, 128}, {50000, 16, 0, 0, 256, 128},  {1000, 16, 9, 0, 256, 64},
+        {1000, 16, 0, 8, 256, 128},  {1000, 16, 0, 32, 1024, 128},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct layer_spec layer = {.window = cases[i].window};
+        struct layer_weights matrices = {.up = {.n_out = 1000, .n_in = cases[i].n_in}};
+        const struct weights weights = {.layers = &matrices};
+        struct model_spec spec = {.num_hidden_layers = 1, .layers = &layer};
+        spec.moe.num_experts = cases[i].experts;
+        spec.moe.num_experts_per_tok = cases[i].experts ? 2 : 0;
+        const struct parts_rows rows = parts_rows_of(&spec, &weights, cases[i].n_threads);
+        assert_int_equal(rows.pass, cases[i].pass);
+        assert_int_equal(rows.each, cases[i].each);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deal),
-                                       cmocka_unit_test(test_dear_row)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_deal), cmocka_unit_test(test_dear_row),
+                                       cmocka_unit_test(test_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

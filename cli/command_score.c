@@ -62,8 +62,8 @@ static bool open_scoring(struct scoring *s, const struct options *o, struct err 
         return false;
     const size_t n = s->run.ids.n;
     const struct model_info *const info = model_info(s->run.loaded.model);
-    const size_t row = (size_t)info->vocab_size * sizeof(float),
-                 most = (size_t)run_pass_rows(&s->run);
+    const size_t row = (size_t)info->vocab_size * sizeof(float);
+    const size_t most = (size_t)run_pass_rows(&s->run);
     size_t n_rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
     n_rows = n_rows < most ? n_rows : most;
     s->n_rows = (int)(n_rows < n ? n_rows : n);

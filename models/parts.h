@@ -1,6 +1,6 @@
 /*
- * The rows of a large pass dealt out over the workers, neighbours together, so that all of them
- * need the same time. Which rows are whose changes no bit of what they become.
+ * How many rows a pass has, and those of a large one dealt out over the workers, neighbours
+ * together, so that all of them need the same time. Neither changes a bit of what rows become.
  */
 #ifndef MODELS_PARTS_H
 #define MODELS_PARTS_H
@@ -21,8 +21,8 @@ struct parts_price {
 struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
                                   const struct weights *weights, const struct kv *kv, bool rounds);
 
-/* How many tokens of a prompt so many workers best take through the layers at once, and how many
- * each needs for a part of its own. */
+/* For so many workers: the rows of a prompt that best go through the layers at once, and how many
+ * there must be for each in a pass that is dealt out. */
 struct parts_rows {
     int pass, each;
 };

@@ -329,7 +329,7 @@ bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
         batch_progress_begin(&j.progress, o->quiet);
         ok = run_lines(&j, e) || e->code == ERR_INTERRUPTED;
         batch_progress_end(&j.progress);
-        if (ok && o->stats && !o->quiet)
+        if (ok && o->stats)
             print_stats(&j);
         ok = batch_output_sync(&j.output, true, e) && ok && conclude(&j, e);
     } else {

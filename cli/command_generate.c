@@ -261,7 +261,7 @@ bool command_generate(const struct options *o, struct err *e)
 {
     struct generation g = {.finish = FINISH_LENGTH};
     bool ok = prepare(&g, o, e) && generate(&g, e) && (!o->json || print_json(&g, e));
-    if (ok && o->stats && !o->quiet)
+    if (ok && o->stats)
         print_stats(&g);
     if (ok && g.finish == FINISH_INTERRUPTED) {
         *e = (struct err){.code = ERR_INTERRUPTED};

@@ -223,7 +223,7 @@ bool command_score(const struct options *o, struct err *e)
         return false;
     struct scoring s = {.logits_fd = -1};
     const bool ok = open_scoring(&s, o, e) && score(&s, e) && print_scores(&s, e);
-    if (ok && o->stats && !o->quiet)
+    if (ok && o->stats)
         run_print_stats(&s.run);
     if (s.logits_fd >= 0)
         close(s.logits_fd);

@@ -201,7 +201,7 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .help = "tells times, speeds and memory on stderr"},
     [OPT_QUIET] = {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG,
         .commands = FOR_ALL, .offset = AT(quiet), .group = "Output",
-        .help = "nothing but errors on stderr"},
+        .help = "nothing on stderr but errors and --stats"},
     [OPT_HELP] = {.name = "help", .letter = 'h', .kind = OPTION_FLAG,
         .commands = FOR_ALL, .offset = AT(help), .group = "Output",
         .help = "prints this help"},

@@ -348,7 +348,7 @@ else
     fail "a closed pipe ends it quietly" "exit $(cat "$tmp/code"): $(peek "$tmp/err")"
 fi
 
-run batch --stats "$tmp/many"
+run batch -q --stats "$tmp/many"
 has "--stats" '^{"lines":12,"answered_before":0,"errors":0,"seconds":[0-9.e-]*,"prompt_tokens":[0-9]*,' "$tmp/err"
 if command -v script >/dev/null; then
     i=0

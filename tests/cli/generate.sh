@@ -194,7 +194,9 @@ run --stats --seed 5 -n 3 "$once"
 for part in '^load  *[0-9.]* ms' '^prompt  *5 tokens in .* tokens/s$' '^decode  *2 tokens in .* tokens/s$' '^memory  *[0-9.]* MiB' '^seed  *5$'; do
     has "--stats has $part" "$part" "$tmp/err"
 done
-succeeds "-q silences --stats" -q --stats -n 3 "$once"
+run -q -c 5 --stats --seed 5 "$once"
+has "-q leaves --stats" '^seed  *5$' "$tmp/err"
+if grep -q note "$tmp/err"; then fail "-q beside --stats" "$(peek "$tmp/err")"; else ok "-q beside --stats"; fi
 succeeds "-q silences notes" -q -c 5 "$once"
 succeeds "nothing on stderr by default" -n 3 "$once"
 

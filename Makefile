@@ -59,6 +59,7 @@ FLAGS_kernels_amx_attend := $(FLAGS_kernels_amx)
 FLAGS_kernels_neon   := -O3
 FLAGS_kernels_neondot := -O3 -march=armv8.2-a+dotprod
 FLAGS_kernels_neoni8mm := -O3 -march=armv8.2-a+dotprod+i8mm
+FLAGS_kernels_neonbf16 := -O3 -march=armv8.2-a+dotprod+i8mm+bf16
 
 # ---- sources ---------------------------------------------------------------------------------------------------
 

@@ -73,6 +73,7 @@ for file in $(sources cli tokenizer models core | grep '\.c$'); do
         case $file in
         *dot.c) flags="$flags -march=armv8.2-a+dotprod" ;;
         *i8mm.c) flags="$flags -march=armv8.2-a+dotprod+i8mm" ;;
+        *bf16.c) flags="$flags -march=armv8.2-a+dotprod+i8mm+bf16" ;;
         esac
         ;;
     *_avx2.c | *_avxvnni.c) flags='-mavx2 -mfma -mf16c -mavxvnni' ;;

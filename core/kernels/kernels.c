@@ -158,6 +158,11 @@ static bool has_neoni8mm(void)
     return has_neondot() && getauxval(AT_HWCAP2) & HWCAP2_I8MM;
 }
 
+static bool has_neonbf16(void)
+{
+    return has_neoni8mm() && getauxval(AT_HWCAP2) & HWCAP2_BF16;
+}
+
 #endif
 
 static const struct rung {
@@ -178,6 +183,7 @@ static const struct rung {
     {"neon", has_neon, always, kernels_neon_fill},
     {"neondot", has_neondot, always, kernels_neondot_fill},
     {"neoni8mm", has_neoni8mm, always, kernels_neoni8mm_fill},
+    {"neonbf16", has_neonbf16, always, kernels_neonbf16_fill},
 #endif
 };
 
@@ -188,7 +194,7 @@ const char *const kernels_levels[] = {
 #if defined(__x86_64__)
     "avx2",   "avxvnni", "avx512", "avx512vnni", "avx512bf16", "amx",
 #elif defined(__aarch64__)
-    "neon",   "neondot", "neoni8mm",
+    "neon",   "neondot", "neoni8mm", "neonbf16",
 #endif
     NULL,
 };

@@ -3,7 +3,7 @@
  *
  *     scalar < avx2 (fma, f16c) < avxvnni < avx512 (f, bw, dq, vl) < avx512vnni < avx512bf16 < amx
  *                                          on x86-64, where avx512 may be without avxvnni
- *     scalar < neon < neondot < neoni8mm                                        on 64-bit ARM
+ *     scalar < neon < neondot < neoni8mm < neonbf16                             on 64-bit ARM
  *     scalar                                                                    on anything else
  *
  * The scalar functions are the definition: plain loops, double sums. Each rung overwrites what it

@@ -56,6 +56,7 @@ void kernels_amx_few(const struct linear_args *a, bool cols);
 void kernels_neon_fill(struct kernels *k);
 void kernels_neondot_fill(struct kernels *k);
 void kernels_neoni8mm_fill(struct kernels *k);
+void kernels_neonbf16_fill(struct kernels *k);
 #endif
 
 #endif

@@ -58,7 +58,7 @@ runs() {
 machine aarch64-linux-gnu
 runs cortex-a72 "scalar neon"
 runs neoverse-n1 "scalar neon neondot"
-runs max "scalar neon neondot neoni8mm"
+runs max "scalar neon neondot neoni8mm neonbf16"
 machine riscv64-linux-gnu
 runs rv64 "scalar"
 [ $n_failed -eq 0 ]

@@ -5,7 +5,8 @@
  * bf16 and weights stay as they are. It takes subnormal numbers for zero and rounds to odd on the
  * way (Arm Architecture Reference Manual, BFMMLA).
  *
- * One order of a sum, whichever loop computes it: a chain of that instruction along k, from 0 on.
+ * One order of a sum, whichever loop computes it: a chain of that instruction along k, from 0 on,
+ * over whole BF_LANES values.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_neon.h"
@@ -13,20 +14,20 @@
 #include "core/kernels/weights.inc"
 
 /*
- * Values of two rows as the instruction wants them: 4 of the first, 4 of the second. A tile of BF_R
- * rows of x and of weights has as many sums as leave registers to its operands. BF_K values of BF_W
- * rows of weights and of a tile of x are packed in L1, while the sums of BF_X_MAX rows of x wait;
- * few rows of x leave theirs in BF_SUMS vectors while strips of columns pass by.
+ * Operands are pairs of rows: 4 values of the first, 4 of the second. A tile of BF_R rows of x and
+ * of weights has as many sums as leave registers to its operands. BF_K values of BF_W rows of
+ * weights and of a tile of x are packed in L1, while the sums of BF_X_MAX rows of x wait; few rows
+ * of x leave theirs in BF_SUMS vectors while strips of columns pass by.
  */
 enum {
-    BF_LANES = 8, /* bf16 in a vector */
+    BF_LANES = 8,     /* bf16 in a vector */
+    BF_PRODUCTS = 16, /* of an instruction */
     BF_R = 8,
-    BF_P = BF_R / 2,
+    BF_P = BF_R / 2, /* pairs of a tile */
     BF_W = 32,
     BF_K = 512,
     BF_X_MAX = 256,
     BF_SUMS = 2048,
-    BF_QUADS = BF_K / 4,
 };
 
 INLINE vf bf_dots(vf acc, vi x, vi w)
@@ -86,7 +87,7 @@ static void bf_finish(const struct linear_args *a, size_t i, size_t r, size_t st
 
 /* ---- few rows of x, by constant numbers of pairs ---- */
 
-/* Values [k, k + BF_LANES) of n_p pairs of rows of x: behind the last are zeros. */
+/* Values [k, k + BF_LANES) of n_p pairs of rows of x, which go on with zeros. */
 INLINE void bf_few_x(vi (*out)[2], const struct linear_args *a, size_t k, size_t n_p)
 {
     UNROLL
@@ -111,8 +112,8 @@ INLINE void bf_few_step(const struct linear_args *a, vf (*acc)[BF_P], const uint
     }
 }
 
-/* The weights are the cost, read in streams as in rows_few of kernels.inc: n_g pairs, so many that
- * chains hide the latency of a dot. */
+/* The weights are the cost, read in streams as in rows_few of kernels.inc: n_g pairs, as many as
+ * leave registers to the chains, which hide some of the latency of a dot. */
 INLINE void bf_rows_few(const struct linear_args *a, size_t n_p, size_t n_g)
 {
     const size_t n_streams = 2 * n_g, whole = a->n_k / BF_LANES * BF_LANES;
@@ -130,7 +131,7 @@ INLINE void bf_rows_few(const struct linear_args *a, size_t n_p, size_t n_g)
         for (size_t p = 0; p < n_p; p++)
             UNROLL
         for (size_t g = 0; g < n_g; g++)
-            sums[p * n_g + g] = acc[p][g];
+            sums[p * n_g + g] = acc[p][g]; /* an index that varies would keep acc in memory */
         for (size_t i = 0; i < n_p * n_g; i++)
             bf_finish(a, i / n_g * 2, row + i % n_g * 2 * n_rows, n_rows, sums[i]);
     }
@@ -150,11 +151,13 @@ INLINE void bf_columns(vi (*out)[BF_P], const struct linear_args *a, size_t c, s
 
 /* sums[n / 2, n_p] += values [k, k + n_k) of x times those of n columns from c on. */
 INLINE void bf_strip(const struct linear_args *a, vf *sums, size_t c, size_t n, size_t k,
-                     size_t n_k, size_t n_p)
+                     size_t n_k, size_t n_p, struct ahead *ahead)
 {
     vi xs[BF_P][2], ws[2][BF_P];
     bf_few_x(xs, a, k, n_p);
     for (size_t d = 0; d < n; d += BF_LANES) {
+        if (d * sizeof(uint16_t) % LINE == 0)
+            strips_turn(ahead, BF_LANES);
         bf_columns(ws, a, c + d, k, n_k);
         UNROLL
         for (size_t g = 0; g < BF_P; g++)
@@ -171,11 +174,13 @@ INLINE void bf_cols_few(const struct linear_args *a, size_t n_p)
     for (size_t c = 0, n; c < a->n_w; c += n) {
         vf sums[BF_SUMS];
         n = at_most(a->n_w - c, most);
+        struct ahead ahead = strips_of(bf_w(a, 0) + c, a->w_stride * sizeof(uint16_t),
+                                       n * sizeof(uint16_t), a->n_k, BF_LANES);
         memset(sums, 0, (n + BF_LANES - 1) / BF_LANES * BF_P * n_p * sizeof *sums);
         for (size_t k = 0; k < whole; k += BF_LANES)
-            bf_strip(a, sums, c, n, k, BF_LANES, n_p);
+            bf_strip(a, sums, c, n, k, BF_LANES, n_p, &ahead);
         if (whole < a->n_k)
-            bf_strip(a, sums, c, n, whole, a->n_k - whole, n_p);
+            bf_strip(a, sums, c, n, whole, a->n_k - whole, n_p, &ahead);
         for (size_t d = 0; d < n; d += 2)
             for (size_t p = 0; p < n_p; p++)
                 bf_finish(a, 2 * p, c + d, 1, sums[d / 2 * n_p + p]);
@@ -214,24 +219,27 @@ static void bf_pack(vi *out, const uint16_t *const *rows, size_t n)
     }
 }
 
-/* Values [k, k + n) of BF_R outputs from r on in the same order. */
-INLINE void bf_pack_w(vi *out, const struct linear_args *a, bool cols, size_t r, size_t k, size_t n)
-{
-    const uint16_t *rows[BF_R];
-    for (size_t j = 0; !cols && j < BF_R; j++)
-        rows[j] = bf_w(a, at_most(r + j, a->n_w - 1)) + k;
-    if (!cols)
-        bf_pack(out, rows, n);
-    for (size_t j = 0; cols && j < n; j += BF_LANES, out += 2 * BF_P)
-        bf_columns((vi(*)[BF_P])out, a, r, k + j, n - j);
-}
-
 static void bf_pack_x(vi *out, const struct linear_args *a, size_t i, size_t k, size_t n)
 {
     const uint16_t *rows[BF_R];
     for (size_t j = 0; j < BF_R; j++)
         rows[j] = bf_x(a, i + j) + k;
     bf_pack(out, rows, n);
+}
+
+/* Values [k, k + n) of BF_R outputs from r on in the same order. */
+static void bf_pack_rows(vi *out, const struct linear_args *a, size_t r, size_t k, size_t n)
+{
+    const uint16_t *rows[BF_R];
+    for (size_t j = 0; j < BF_R; j++)
+        rows[j] = bf_w(a, at_most(r + j, a->n_w - 1)) + k;
+    bf_pack(out, rows, n);
+}
+
+static void bf_pack_cols(vi *out, const struct linear_args *a, size_t r, size_t k, size_t n)
+{
+    for (size_t j = 0; j < n; j += BF_LANES, out += 2 * BF_P)
+        bf_columns((vi(*)[BF_P])out, a, r, k + j, n - j);
 }
 
 /* sums[n_p, BF_P] += packed values of x times those of weights; n_p is a constant. */
@@ -264,11 +272,11 @@ typedef vf bf_sums[BF_W / BF_R][BF_P * BF_P];
 INLINE void bf_piece(const struct linear_args *a, bool cols, bf_sums *sums, size_t x0, size_t n_x,
                      size_t r, size_t k, size_t n)
 {
-    vi w[BF_W / BF_R][BF_QUADS * BF_P], x[BF_QUADS * BF_P];
+    vi w[BF_W / BF_R][BF_K / 4 * BF_P], x[BF_K / 4 * BF_P];
     const size_t n_tiles = (at_most(a->n_w - r, BF_W) + BF_R - 1) / BF_R;
     const size_t n_quads = (n + BF_LANES - 1) / BF_LANES * 2;
     for (size_t t = 0; t < n_tiles; t++)
-        bf_pack_w(w[t], a, cols, r + t * BF_R, k, n);
+        (cols ? bf_pack_cols : bf_pack_rows)(w[t], a, r + t * BF_R, k, n);
     for (size_t i = 0; i < n_x; i += BF_R, sums++) {
         bf_pack_x(x, a, x0 + i, k, n);
         for (size_t t = 0; t < n_tiles; t++)
@@ -327,7 +335,7 @@ static double peak_bf16(size_t n_steps)
 {
     vi x = vi_set(0x3f803f80); /* 1.0, 1.0 */
     vf a[PEAK_CHAINS], sum = v_set(0);
-    ANY_VALUE(x); /* or gcc 12 makes it with an instruction that not all of these have */
+    ANY_VALUE(x); /* or gcc 12 makes it the f16 of 1.0, which is another */
     EVERY_CHAIN (i) {
         a[i] = sum;
         ANY_VALUE(a[i]);
@@ -339,7 +347,7 @@ static double peak_bf16(size_t n_steps)
         sum += a[i];
     volatile float kept = v_sum(sum);
     (void)kept;
-    return 2.0 * 16 * PEAK_CHAINS * (double)n_steps;
+    return 2.0 * BF_PRODUCTS * PEAK_CHAINS * (double)n_steps;
 }
 
 void kernels_neonbf16_fill(struct kernels *k)
@@ -347,5 +355,5 @@ void kernels_neonbf16_fill(struct kernels *k)
     k->linear_rows_bf16 = linear_rows_bf16;
     k->linear_cols_bf16 = linear_cols_bf16;
     k->peak[PEAK_BF16] = peak_bf16;
-    k->per_cycle[PEAK_BF16] = 2 * 16;
+    k->per_cycle[PEAK_BF16] = 2 * BF_PRODUCTS;
 }

@@ -43,6 +43,33 @@ static struct linear_args bf16_random_shape(bool cols)
     return a;
 }
 
+/* Makes some weights no numbers: what is read in another's stead, or where nothing is, shows. */
+static void spoil_some(unsigned char *w, size_t n)
+{
+    static const uint16_t no_numbers[] = {0x7f80, 0xff80, 0x7fc0};
+    for (size_t i = random_below(100); i < n; i += 1 + random_below(100))
+        memcpy(w + i * sizeof *no_numbers, &no_numbers[random_below(3)], sizeof *no_numbers);
+}
+
+/* Where n_first is set, one product has the bits of two. */
+static void check_two_sums(linear_fn *f, const struct linear_args *whole, const float *y0)
+{
+    const size_t n_y = rows_floats(whole->n_x, whole->y_stride, whole->n_w);
+    struct linear_args one = *whole;
+    one.y = area_floats(4, n_y);
+    memcpy(one.y, y0, n_y * sizeof *y0);
+    one.n_first = 0;
+    one.n_k = whole->n_first;
+    f(&one);
+    one.x = (const uint16_t *)whole->x + whole->n_first;
+    one.w = (const uint16_t *)whole->w + whole->n_first * whole->w_stride;
+    one.n_k = whole->n_k - whole->n_first;
+    one.bias = NULL;
+    one.add = true;
+    f(&one);
+    expect_same(whole->y, one.y, n_y, "is not the sum of two sums");
+}
+
 /* The definition is that of f32 activations which happen to be bf16. Instructions for bf16 take and
  * give zero for subnormal numbers. */
 static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
@@ -60,6 +87,8 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
         const bool is_tiny = random_below(4) == 0; /* sums of what is zero for some instructions */
         a.add = a.add && !is_tiny;
         random_weights(w, n_w, WEIGHT_BF16, PLAIN);
+        if (random_below(4) == 0)
+            spoil_some(w, n_w);
         random_floats(bias, a.n_w, PLAIN);
         random_floats(y0, n_y, PLAIN);
         for (size_t i = 0; i < a.n_x; i++) {
@@ -87,6 +116,8 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
         if (!is_tiny)
             linear_compare(
                 &(struct slot){.offset = offset, .type = WEIGHT_BF16, .cols = slot->cols}, &a, y0);
+        if (b.n_first)
+            check_two_sums(f, &b, y0);
         if (a.n_x && a.n_w) {
             const size_t i = random_below(a.n_x), r = random_below(a.n_w);
             struct linear_args some = b;

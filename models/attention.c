@@ -9,6 +9,12 @@
 
 #include <math.h>
 
+/* NaN stays NaN, as in torch.clamp: fminf and fmaxf would hide broken weights. */
+static float clamp(float x, float limit)
+{
+    return x < -limit ? -limit : x > limit ? limit : x;
+}
+
 /* Each worker clamps the outputs that it has just computed: it finds them in the same share. */
 static void clip(const struct worker *w, const struct pass *p, float *rows, int n_out)
 {
@@ -17,7 +23,7 @@ static void clip(const struct worker *w, const struct pass *p, float *rows, int 
     linear_share(w, n_out, &begin, &end);
     for (size_t i = 0; i < (size_t)p->n; i++)
         for (size_t r = begin; r < end; r++)
-            rows[i * (size_t)n_out + r] = fminf(fmaxf(rows[i * (size_t)n_out + r], -limit), limit);
+            rows[i * (size_t)n_out + r] = clamp(rows[i * (size_t)n_out + r], limit);
 }
 
 /* in -> queries, if they are asked for, and keys and values, unless they are remembered. */

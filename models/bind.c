@@ -265,9 +265,10 @@ static const float *part_bias(struct binder *b, const struct fused *f, const str
     return bias;
 }
 
-/* One role's part of a matrix: in each group the outputs that lie `first` behind its beginning. */
-static struct linear *bind_part(struct binder *b, const struct tensor_entry *entry,
-                                struct numbers at, const struct fused *f, int first)
+/* One role's part of a matrix: in each group the outputs that lie *first behind its beginning. The
+ * next role's lie behind them. */
+static bool bind_part(struct binder *b, const struct tensor_entry *entry, struct numbers at,
+                      const struct fused *f, int *first)
 {
     struct linear *const l = roles_target(b->weights, entry->role, at.layer, at.inner);
     roles_shape(b->spec, entry->role, &l->n_out, &l->n_in);
@@ -276,16 +277,17 @@ static struct linear *bind_part(struct binder *b, const struct tensor_entry *ent
     l->block_stride = f->n_all / f->n_groups;
     if (f->quant) {
         l->quant = f->quant;
-        l->quant_first = f->first + (size_t)first;
+        l->quant_first = f->first + (size_t)*first;
     } else {
         l->dtype = f->tensor->dtype;
         l->transposed = (entry->layout & LAYOUT_IN_OUT) != 0;
         l->stride = (size_t)(l->transposed ? f->n_all : l->n_in);
-        const size_t skip = f->first + (size_t)first * (l->transposed ? 1 : l->stride);
+        const size_t skip = f->first + (size_t)*first * (l->transposed ? 1 : l->stride);
         l->w = (const unsigned char *)f->tensor->data + skip * dtype_size(l->dtype);
     }
-    l->bias = part_bias(b, f, l, first);
-    return l->bias || !f->bias ? l : NULL;
+    l->bias = part_bias(b, f, l, *first);
+    *first += l->block;
+    return l->bias || !f->bias;
 }
 
 /* The bias of a matrix, or of one expert's part of a tensor that holds them all. */
@@ -389,22 +391,19 @@ static bool find_fused(struct binder *b, const struct tensor_entry *entry, struc
 static bool bind_matrix(struct binder *b, const struct tensor_entry *entries, int n_entries,
                         struct numbers at)
 {
-    struct fused f = {.n_groups = 1};
+    const bool in_groups = n_entries > 1 && is_qkv(entries[0].role);
+    struct fused f = {.n_groups = in_groups ? b->spec->qkv_groups : 1};
     for (int i = 0; i < n_entries; i++) {
         int n_out;
         roles_shape(b->spec, entries[i].role, &n_out, &f.n_in);
         f.n_all += n_out;
+        assert(n_out % f.n_groups == 0); /* configure has seen to it */
     }
-    if (n_entries > 1 && is_qkv(entries[0].role))
-        f.n_groups = b->spec->qkv_groups;
     if (!find_fused(b, &entries[0], at, &f))
         return false;
-    for (int i = 0, first = 0; i < n_entries; i++) {
-        const struct linear *const l = bind_part(b, &entries[i], at, &f, first);
-        if (!l)
+    for (int i = 0, first = 0; i < n_entries; i++)
+        if (!bind_part(b, &entries[i], at, &f, &first))
             return false;
-        first += l->block;
-    }
     return true;
 }
 
@@ -429,17 +428,14 @@ static bool is_there(const struct binder *b, const char *stem, struct numbers at
            (b->quant->is_set && look_up(b, stem, at, b->quant->suffixes.codes));
 }
 
-/* True where the tensor is not there and another line of the table has one for the same role that
- * is. */
-static bool has_other_name(const struct binder *b, const struct tensor_entry *entry,
-                           struct numbers at)
+/* Another line of the table whose matrix is in the checkpoint for the same role; or NULL. */
+static const struct tensor_entry *other_name(const struct binder *b,
+                                             const struct tensor_entry *entry, struct numbers at)
 {
-    if (is_there(b, entry->stem, at))
-        return false;
     for (const struct tensor_entry *other = b->family->tensors; other->stem; other++)
         if (other != entry && other->role == entry->role && is_there(b, other->stem, at))
-            return true;
-    return false;
+            return other;
+    return NULL;
 }
 
 static bool bind_entries(struct binder *b, const struct tensor_entry *entries, int n_entries,
@@ -463,6 +459,41 @@ static bool bind_entries(struct binder *b, const struct tensor_entry *entries, i
     return true;
 }
 
+/* Binds what lines of the same stem name, unless it is there under another name. */
+static bool bind_line(struct binder *b, const struct tensor_entry *entries, int n_entries,
+                      struct numbers at)
+{
+    const struct tensor_entry *const other = other_name(b, entries, at);
+    if (!other)
+        return bind_entries(b, entries, n_entries, at);
+    return !is_there(b, entries->stem, at) ||
+           err_set(b->e, ERR_LOAD, "\"%s\" and \"%s\" are both there, which name the same weights",
+                   entries->stem, other->stem);
+}
+
+static bool names_role(const struct family *family, enum role role)
+{
+    const struct tensor_entry *entry = family->tensors;
+    while (entry->stem && entry->role != role)
+        entry++;
+    return entry->stem;
+}
+
+/* config.json may ask for what the family has no names for. */
+static bool check_roles(const struct binder *b)
+{
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        const int n = roles_per_layer(role) ? b->spec->num_hidden_layers : 1;
+        for (int layer = 0; layer < n && !names_role(b->family, role); layer++)
+            if (roles_wanted(b->spec, role, layer))
+                return err_set(b->e, ERR_LOAD,
+                               "config.json asks for weights that no model of the type \"%s\" has "
+                               "(such as \"hidden_act\": \"xielu\" does)",
+                               b->family->model_type);
+    }
+    return true;
+}
+
 /* The embedding stands first in every table, so that a tied head finds it. */
 static bool bind_table(struct binder *b)
 {
@@ -473,8 +504,7 @@ static bool bind_table(struct binder *b)
             n_shared++;
         const int n = roles_per_layer(entry->role) ? b->spec->num_hidden_layers : 1;
         for (struct numbers at = {0, 0}; at.layer < n; at.layer++)
-            if (roles_wanted(b->spec, entry->role, at.layer) && !has_other_name(b, entry, at) &&
-                !bind_entries(b, entry, n_shared, at))
+            if (roles_wanted(b->spec, entry->role, at.layer) && !bind_line(b, entry, n_shared, at))
                 return false;
     }
     return true;
@@ -614,5 +644,6 @@ bool bind_weights(const struct family *family, const char *nest, const struct mo
     b.claimed = arena_array(arena, checkpoint_n_tensors(checkpoint) + 1, sizeof *b.claimed);
     if (!b.claimed)
         return err_no_memory(e);
-    return take_layers(&b) && bind_table(&b) && check_leftovers(&b) && derive(&b);
+    return take_layers(&b) && check_roles(&b) && bind_table(&b) && check_leftovers(&b) &&
+           derive(&b);
 }

@@ -81,8 +81,9 @@ static void sparsemixer(const struct moe_spec *moe, const float *logits, float *
         float sum = 0;
         for (int e = 0; e < n; e++) {
             const float factor = fmaxf(fabsf(logits[e]), left[best]);
-            const bool close = (left[best] - logits[e]) / factor <= 2 * moe->router_jitter_noise;
-            if (close && left[e] != -INFINITY)
+            /* 0 / 0, where all is 0, is not far */
+            const bool far = (left[best] - logits[e]) / factor > 2 * moe->router_jitter_noise;
+            if (!far && left[e] != -INFINITY)
                 sum += expf(left[e] - left[best]);
         }
         chosen[k] = best;

@@ -108,9 +108,8 @@ static bool decorated(const struct bpe *b, struct text *out, const char **c, siz
         return true;
     }
     text_clear(out);
-    struct piece none = {.data = ""};
-    if (!text_put(out, b->prefix, n_prefix, &none, 0, 0) || !text_put(out, *c, *n, &none, 0, 0) ||
-        !text_put(out, b->suffix, n_suffix, &none, 0, 0)) {
+    if (!text_add(out, b->prefix, n_prefix) || !text_add(out, *c, *n) ||
+        !text_add(out, b->suffix, n_suffix)) {
         return false;
     }
     *c = out->data;

@@ -56,7 +56,6 @@ static bool is_joined(const struct vocab *v, int32_t id, struct bytes left, stru
 /* The piece that a merge makes; -1 and a sentence. */
 static int32_t find_joined(struct loader *l, struct bytes left, struct bytes right)
 {
-    const struct piece none = {.data = ""};
     /* Mostly the merges that make a piece follow each other, and pieces the order of their ids. */
     const int32_t last = l->n ? l->list[l->n - 1].id : -1;
     for (int32_t guess = last; guess <= last + 1; guess++) {
@@ -65,8 +64,8 @@ static int32_t find_joined(struct loader *l, struct bytes left, struct bytes rig
         }
     }
     text_clear(&l->joined);
-    if (!text_put(&l->joined, (const char *)left.data, left.size, &none, 0, 0) ||
-        !text_put(&l->joined, (const char *)right.data, right.size, &none, 0, 0)) {
+    if (!text_add(&l->joined, (const char *)left.data, left.size) ||
+        !text_add(&l->joined, (const char *)right.data, right.size)) {
         err_no_memory(l->e);
         return -1;
     }
@@ -300,11 +299,17 @@ bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e)
     return finish_merges(&l, good);
 }
 
-/* All merges that make one token. Pieces are cut between characters. */
+/* All merges that make one token. Pieces are cut between characters. Looking each cut up takes time
+ * with the square of the length. */
 static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
 {
+    enum { LONGEST = 4096 };
     const struct vocab *v = &l->t->vocab;
     const struct bytes token = vocab_piece(v, id);
+    if (token.size > LONGEST) {
+        return err_set(l->e, ERR_LOAD, "the token %d has %zu bytes, more than the %d that can be",
+                       (int)id, token.size, LONGEST);
+    }
     const char *text = (const char *)token.data;
     for (size_t at = utf8_size(*text); at < token.size; at += utf8_size(text[at])) {
         int32_t left = vocab_find(v, text, at);

@@ -54,16 +54,10 @@ struct decoder {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static bool append(struct text *out, const char *s, size_t n)
-{
-    struct piece none = {.data = ""};
-    return text_put(out, s, n, &none, 0, 0);
-}
-
 static bool append_times(struct text *out, const char *s, size_t n, size_t times)
 {
     for (size_t i = 0; i < times; i++) {
-        if (!append(out, s, n)) {
+        if (!text_add(out, s, n)) {
             return false;
         }
     }
@@ -82,10 +76,10 @@ static bool run_byte_level(struct text *out, const struct piece *in)
         int byte = byte_level_byte(utf8_get(in->data + i));
         if (byte < 0) {
             text_clear(out);
-            return append(out, in->data, in->n);
+            return text_add(out, in->data, in->n);
         }
         char c = (char)byte;
-        if (!append(out, &c, 1)) {
+        if (!text_add(out, &c, 1)) {
             return false;
         }
     }
@@ -106,10 +100,10 @@ static bool run_byte_fallback(struct text *out, const struct piece *in)
     int high = shape ? hex_digit(in->data[3]) : -1;
     int low = shape ? hex_digit(in->data[4]) : -1;
     if (high < 0 || low < 0) {
-        return append(out, in->data, in->n);
+        return text_add(out, in->data, in->n);
     }
     char byte = (char)(high * 16 + low);
-    return append(out, &byte, 1);
+    return text_add(out, &byte, 1);
 }
 
 static bool run_metaspace(const struct decode_step *d, const struct step_state *s, struct text *out,
@@ -117,13 +111,13 @@ static bool run_metaspace(const struct decode_step *d, const struct step_state *
 {
     for (size_t i = 0; i < in->n;) {
         if (!starts_with(in, i, d->content, d->n_content)) {
-            if (!append(out, in->data + i, 1)) {
+            if (!text_add(out, in->data + i, 1)) {
                 return false;
             }
             i++;
             continue;
         }
-        if ((s->started || !d->prepends) && !append(out, " ", 1)) {
+        if ((s->started || !d->prepends) && !text_add(out, " ", 1)) {
             return false;
         }
         i += d->n_content;
@@ -155,14 +149,15 @@ static bool run_strip(const struct decode_step *d, struct step_state *s, struct 
         held++;
     }
     if (!d->fused) {
-        return append(out, in->data + begin, end - begin);
+        return text_add(out, in->data + begin, end - begin);
     }
     /* All of it may be held back, and then the oldest of what is too much is let go. */
     size_t before = s->held;
     s->held = begin == end ? before + held : held;
     size_t release = begin == end ? (s->held > d->stop ? s->held - d->stop : 0) : before;
     s->held -= begin == end ? release : 0;
-    return append_times(out, d->content, n, release) && append(out, in->data + begin, end - begin);
+    return append_times(out, d->content, n, release) &&
+           text_add(out, in->data + begin, end - begin);
 }
 
 static bool run_replace(struct decoder *dec, const struct decode_step *d, struct text *out,
@@ -174,8 +169,8 @@ static bool run_replace(struct decoder *dec, const struct decode_step *d, struct
     struct err ignored;
     while (from <= in->n && pattern_find(&d->pattern, dec->regex, in->data, in->n, from, &m,
                                          &ignored) == REGEX_MATCH) {
-        if (!append(out, in->data + done, m.start - done) ||
-            !append(out, d->content, d->n_content)) {
+        if (!text_add(out, in->data + done, m.start - done) ||
+            !text_add(out, d->content, d->n_content)) {
             return false;
         }
         done = from = m.end;
@@ -183,7 +178,7 @@ static bool run_replace(struct decoder *dec, const struct decode_step *d, struct
             from += from < in->n ? utf8_size(in->data[from]) : 1;
         }
     }
-    return append(out, in->data + done, in->n - done);
+    return text_add(out, in->data + done, in->n - done);
 }
 
 /* The suffix is a blank, but for the last token's; so a blank at a token's end waits for the next
@@ -201,13 +196,13 @@ static bool run_bpe(const struct decode_step *d, struct step_state *s, struct te
            (hit = memmem(in->data + done, in->n - done, d->content, d->n_content))) {
         size_t at = (size_t)(hit - in->data);
         bool last = at + d->n_content == in->n;
-        if (!append(out, in->data + done, at - done) || (!last && !append(out, " ", 1))) {
+        if (!text_add(out, in->data + done, at - done) || (!last && !text_add(out, " ", 1))) {
             return false;
         }
         s->held = last;
         done = at + d->n_content;
     }
-    return append(out, in->data + done, in->n - done);
+    return text_add(out, in->data + done, in->n - done);
 }
 
 /* English spacing put right, in this order: huggingface/tokenizers, decoders/wordpiece.rs. */
@@ -219,7 +214,7 @@ static bool clean_up(struct text *out, const char *text, size_t n)
         {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
     };
     size_t begin = out->n;
-    if (!append(out, text, n)) {
+    if (!text_add(out, text, n)) {
         return false;
     }
     for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
@@ -247,11 +242,11 @@ static bool run_wordpiece(const struct decode_step *d, const struct step_state *
     struct text joined = {0};
     bool continues = starts_with(in, 0, d->content, d->n_content);
     size_t skip = s->started && continues ? d->n_content : 0;
-    bool good = (!s->started || continues || append(&joined, " ", 1)) &&
-                append(&joined, in->data + skip, in->n - skip);
+    bool good = (!s->started || continues || text_add(&joined, " ", 1)) &&
+                text_add(&joined, in->data + skip, in->n - skip);
     if (good && joined.n) {
-        good =
-            d->cleanup ? clean_up(out, joined.data, joined.n) : append(out, joined.data, joined.n);
+        good = d->cleanup ? clean_up(out, joined.data, joined.n)
+                          : text_add(out, joined.data, joined.n);
     }
     text_free(&joined);
     return good;
@@ -263,7 +258,7 @@ static bool run_ctc(const struct decode_step *d, struct step_state *s, struct te
     bool repeated = s->started && s->previous.n == in->n &&
                     (in->n == 0 || memcmp(s->previous.data, in->data, in->n) == 0);
     text_clear(&s->previous);
-    if (!append(&s->previous, in->data, in->n) || repeated) {
+    if (!text_add(&s->previous, in->data, in->n) || repeated) {
         return repeated;
     }
     struct text kept = {0};
@@ -272,11 +267,11 @@ static bool run_ctc(const struct decode_step *d, struct step_state *s, struct te
         if (d->n_content && starts_with(in, i, d->content, d->n_content)) {
             i += d->n_content;
         } else {
-            good = append(&kept, in->data + i++, 1);
+            good = text_add(&kept, in->data + i++, 1);
         }
     }
     if (!d->cleanup || !good || !kept.n) {
-        good = good && append(out, kept.data ? kept.data : "", kept.n);
+        good = good && text_add(out, kept.data ? kept.data : "", kept.n);
         text_free(&kept);
         return good;
     }
@@ -285,7 +280,7 @@ static bool run_ctc(const struct decode_step *d, struct step_state *s, struct te
     struct piece all = text_piece(&clean, in);
     for (size_t i = 0; good && i < all.n;) {
         bool hit = d->n_delimiter && starts_with(&all, i, d->delimiter, d->n_delimiter);
-        good = append(out, hit ? " " : all.data + i, 1);
+        good = text_add(out, hit ? " " : all.data + i, 1);
         i += hit ? d->n_delimiter : 1;
     }
     text_free(&kept);
@@ -301,7 +296,7 @@ static bool run_spm(const struct decode_step *d, struct step_state *s, struct te
     const bool drops = s->stripped < d->start && starts_with(in, 0, d->content, d->n_content);
     const size_t begin = drops ? d->n_content : 0;
     s->stripped = begin < in->n ? d->start : s->stripped + drops;
-    return append(out, in->data + begin, in->n - begin);
+    return text_add(out, in->data + begin, in->n - begin);
 }
 
 static bool run_step(struct decoder *dec, size_t i, struct text *out, const struct piece *in)
@@ -328,7 +323,7 @@ static bool run_step(struct decoder *dec, size_t i, struct text *out, const stru
     case DECODE_SPM:
         return run_spm(d, s, out, in);
     default:
-        return (!s->started || append(out, " ", 1)) && append(out, in->data, in->n);
+        return (!s->started || text_add(out, " ", 1)) && text_add(out, in->data, in->n);
     }
 }
 

@@ -47,6 +47,9 @@ bool text_reserve(struct text *t, size_t n);
 bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, size_t start,
               size_t end);
 
+/* The same of bytes that stand for nothing that was there before. */
+bool text_add(struct text *t, const char *s, size_t n);
+
 /* Appends in[start..end) unchanged. */
 bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end);
 

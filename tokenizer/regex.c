@@ -15,6 +15,7 @@
  *   (?m:  (?im)     the dot matches newlines: pcre2's s
  *   x{1,3}+  x{,3}  Ruby: repeated, not possessive; none to three
  *   [a-z&&[^b]]     intersection, through a lookbehind; [a[b]] nested sets are refused
+ *   \C \M \Q \E     control and meta characters and letters there, a byte and quotes here: refused
  *
  * A match that takes too many steps is an error, never a wait.
  */
@@ -165,6 +166,10 @@ static void translate_escape(struct translation *t, bool inside)
 {
     char letter = t->in[1];
     t->looks_behind = t->looks_behind || (!inside && letter && strchr("AGK", letter));
+    if (letter && strchr("CEMQ", letter)) {
+        t->refused = "\\C, \\E, \\M or \\Q";
+        return;
+    }
     for (size_t i = 0; i < ARRAY_LEN(escapes); i++) {
         if (letter == escapes[i].letter) {
             const char *text = inside ? escapes[i].inside : escapes[i].outside;
@@ -421,9 +426,9 @@ static pcre2_code *compile(const char *pattern, bool *looks_behind, struct err *
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
     int code = 0;
     PCRE2_SIZE at = 0;
-    pcre2_code *compiled =
-        pcre2_compile((PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED,
-                      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE, &code, &at, context);
+    pcre2_code *compiled = pcre2_compile(
+        (PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED,
+        PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
     if (!compiled) {
         char why[128] = "";
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);

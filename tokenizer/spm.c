@@ -377,8 +377,8 @@ bool spm_load(struct tokenizer *t, struct bytes file, struct err *e)
            normalize_load_spm(t, &rules, e) &&
            decode_load_spm(t, sp.remove_extra_whitespaces ? SIZE_MAX : sp.add_dummy_prefix, e);
     if (good) {
-        t->bos = sp.bos < t->vocab.n_ids ? sp.bos : -1;
-        t->eos = sp.eos < t->vocab.n_ids ? sp.eos : -1;
+        t->bos = sp.bos >= 0 && sp.bos < t->vocab.n_ids ? sp.bos : -1;
+        t->eos = sp.eos >= 0 && sp.eos < t->vocab.n_ids ? sp.eos : -1;
         /* What the tokenizers of Llama (BPE) and of T5 and Marian (Unigram) do by default. */
         t->adds_bos = t->model == MODEL_BPE;
         t->adds_eos = t->model == MODEL_UNIGRAM;

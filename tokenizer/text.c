@@ -87,6 +87,12 @@ bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, s
     return true;
 }
 
+bool text_add(struct text *t, const char *s, size_t n)
+{
+    const struct piece none = {.data = ""};
+    return text_put(t, s, n, &none, 0, 0);
+}
+
 bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end)
 {
     size_t n = end - start;

@@ -75,23 +75,28 @@ static bool load_vocab(struct tokenizer *t, struct bytes text, struct err *e)
     return good;
 }
 
-/* The members of "model" but for the two long ones become an object of their own. */
+/* The members of "model" but for the two long ones become an object of their own. No option is
+ * spelled with what JSON escapes. */
 static bool keep_option(struct text *options, struct bytes key, struct json_scan *s)
 {
-    const struct piece none = {.data = ""};
+    bool plain = true;
+    for (size_t i = 0; i < key.size; i++) {
+        plain = plain && key.data[i] >= ' ' && key.data[i] != '"' && key.data[i] != '\\';
+    }
     struct bytes value;
-    return text_put(options, options->n ? ",\"" : "{\"", 2, &none, 0, 0) &&
-           text_put(options, (const char *)key.data, key.size, &none, 0, 0) &&
-           text_put(options, "\":", 2, &none, 0, 0) && json_scan_skip(s, &value) &&
-           text_put(options, (const char *)value.data, value.size, &none, 0, 0);
+    if (!plain) {
+        return json_scan_skip(s, &value);
+    }
+    return text_add(options, options->n ? ",\"" : "{\"", 2) &&
+           text_add(options, (const char *)key.data, key.size) && text_add(options, "\":", 2) &&
+           json_scan_skip(s, &value) && text_add(options, (const char *)value.data, value.size);
 }
 
 /* The options so far as a tree; *out NULL where there are none or they are no JSON. */
 static bool parse_options(struct text *options, struct json **out, struct err *e)
 {
-    const struct piece none = {.data = ""};
     const size_t n = options->n;
-    if (!text_put(options, n ? "}" : "{}", n ? 1 : 2, &none, 0, 0)) {
+    if (!text_add(options, n ? "}" : "{}", n ? 1 : 2)) {
         return err_no_memory(e);
     }
     *out = json_parse(options->data, options->n, e);
@@ -312,9 +317,10 @@ static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, str
 {
     for (const struct json *c = json_first(list); c; c = json_next(c)) {
         const char *text = json_text(json_get(c, "content"), NULL);
+        const char *key = json_key(c) ? json_key(c) : "";
         char *end;
-        long id = json_key(c) ? strtol(json_key(c), &end, 10) : -1;
-        if (!text || !*text || id < 0 || id >= VOCAB_MAX_IDS) {
+        long id = strtol(key, &end, 10);
+        if (!text || !*text || end == key || *end || id < 0 || id >= VOCAB_MAX_IDS) {
             return err_set(e, ERR_LOAD, "\"added_tokens_decoder\" must map ids to tokens");
         }
         struct added_token token = {

@@ -275,7 +275,6 @@ static bool load_pieces(struct tokenizer *t, struct bytes text, struct err *e)
 {
     struct json_scan s;
     struct text spelling = {0};
-    const struct piece none = {.data = ""};
     json_scan_begin(&s, (const char *)text.data, text.size, e);
     bool good = json_scan_array(&s);
     while (good && json_scan_element(&s)) {
@@ -283,9 +282,8 @@ static bool load_pieces(struct tokenizer *t, struct bytes text, struct err *e)
         double score;
         text_clear(&spelling);
         good = json_scan_array(&s) && json_scan_element(&s) && json_scan_string(&s, &name) &&
-               text_put(&spelling, (const char *)name.data, name.size, &none, 0, 0) &&
-               json_scan_element(&s) && json_scan_number(&s, &score) && !json_scan_element(&s) &&
-               !s.failed;
+               text_add(&spelling, (const char *)name.data, name.size) && json_scan_element(&s) &&
+               json_scan_number(&s, &score) && !json_scan_element(&s) && !s.failed;
         struct bytes kept = {(const unsigned char *)spelling.data, spelling.n};
         good = good ? add_checked(t, kept, score, e)
                     : err_set(e, ERR_LOAD, "\"vocab\" must be [[piece, score], ...]: see entry %d",

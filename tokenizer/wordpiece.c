@@ -24,12 +24,11 @@ static size_t count_chars(const struct piece *word)
 static int32_t longest(struct encoder *en, const struct piece *word, size_t start, size_t *end)
 {
     const struct wordpiece *w = &en->t->wordpiece;
-    const struct piece none = {.data = ""};
     struct text *text = &en->word; /* prefix and the rest of the word */
     size_t n_prefix = start ? strlen(w->prefix) : 0;
     text_clear(text);
-    if (!text_put(text, w->prefix, n_prefix, &none, 0, 0) ||
-        !text_put(text, word->data + start, word->n - start, &none, 0, 0)) {
+    if (!text_add(text, w->prefix, n_prefix) ||
+        !text_add(text, word->data + start, word->n - start)) {
         err_no_memory(en->e);
         return -2;
     }

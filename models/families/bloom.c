@@ -45,6 +45,7 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->positions = POSITIONS_ALIBI;
     if (config_bool_or(c, "apply_residual_connection_post_layernorm", false))
         spec->residual = RESIDUAL_FROM_NORM;
+    spec->num_key_value_heads = spec->num_attention_heads;
     spec->qkv_groups = spec->num_attention_heads;
     config_skip(c, notes);
 }

@@ -29,6 +29,7 @@ static const char *const ignored[] = {
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_gptj_base(c, spec);
+    spec->num_key_value_heads = spec->num_attention_heads;
     spec->qkv_groups = 4;
     if (spec->num_attention_heads % 4)
         config_fail(c, "\"n_head\" must be a multiple of 4, not %d", spec->num_attention_heads);

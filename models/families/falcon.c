@@ -21,6 +21,7 @@ static void read_heads(struct config *c, struct model_spec *spec)
     } else if (multi_query) { /* 7B */
         spec->num_key_value_heads = 1;
     } else { /* RW */
+        spec->num_key_value_heads = spec->num_attention_heads;
         spec->qkv_groups = spec->num_attention_heads;
     }
     if (spec->num_attention_heads % spec->num_key_value_heads)

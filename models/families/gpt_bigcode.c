@@ -35,9 +35,9 @@ static void configure(struct config *c, struct model_spec *spec)
     config_skip(c, notes);
     config_require_bool(c, "scale_attn_weights", true);
     spec->hidden_act = config_act_or(c, "activation_function", ACT_GELU_TANH);
-    if (config_bool_or(c, "multi_query", true))
-        spec->num_key_value_heads = 1;
-    else
+    const bool multi_query = config_bool_or(c, "multi_query", true);
+    spec->num_key_value_heads = multi_query ? 1 : spec->num_attention_heads;
+    if (!multi_query)
         spec->qkv_groups = spec->num_attention_heads; /* each head has its q, k and v together */
 }
 

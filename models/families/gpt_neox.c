@@ -34,6 +34,7 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->norm_eps = (float)config_positive_or(c, "layer_norm_eps", 1e-5);
     spec->biases =
         ROLES_FFN | ROLES_NORM | config_roles(c, "attention_bias", ROLES_ATTENTION, true);
+    spec->num_key_value_heads = spec->num_attention_heads;
     spec->qkv_groups = spec->num_attention_heads;
     spec->ropes[0] = config_rope(c, spec, (struct rope_defaults){.theta = 10000, .partial = 0.25});
     if (config_bool_or(c, "use_parallel_residual", true))

@@ -204,6 +204,24 @@ refuses "nothing to calibrate by" 1 "$no_numbers" quantize -m "$tmp/m" -w q4 -o 
 rm "$tmp/m/model.safetensors"
 ln -s "$tales/model.safetensors" "$tmp/m"
 
+# ---- what a config asks of its family ------------------------------------------------------------------------------
+
+# neox EDIT: a copy of a GPT-NeoX whose config.json sed has edited.
+neox() {
+    mkdir -p "$tmp/neox"
+    ln -sf "$root/tests/golden/gpt_neox-parallel/model.safetensors" "$tmp/neox"
+    sed "$1" tests/golden/gpt_neox-parallel/config.json >"$tmp/neox/config.json"
+}
+neox 's/"hidden_act": "gelu"/"hidden_act": "xielu"/'
+refuses "an activation whose weights the family lacks" 3 'no model of the type "gpt_neox"' -m "$tmp/neox" --print-ids --ids 1
+run --json --temp 0 -n 4 --ids "1 2" -m tests/golden/gpt_neox-parallel
+sed 's/.*"ids":\([^]]*\).*/\1/' "$tmp/out" >"$tmp/ids"
+for n in 1 2; do
+    neox "s/\"hidden_act\"/\"num_key_value_heads\": $n, &/"
+    run --json --temp 0 -n 4 --ids "1 2" -m "$tmp/neox"
+    has "a key that the family does not know changes nothing: $n" "\"ids\":$(sed 's/\[/\\[/' "$tmp/ids")"
+done
+
 prints "the copy itself is sound" ", there" -m "$tmp/m" --temp 0 -n 2 "Once upon a time"
 
 finish

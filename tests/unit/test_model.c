@@ -307,6 +307,11 @@ static void test_tensors(void **state)
     write_tensors(tensors, N_TENSORS + 1, 0);
     check_refused("model.layers.1.mlp.up_proj.weight", "no use");
 
+    tensors[N_TENSORS] =
+        (struct stored){"model.layers.0.self_attn.qkv_proj.weight", "F32", {2 * HIDDEN, HIDDEN}};
+    write_tensors(tensors, N_TENSORS + 1, 0);
+    check_refused("q_proj", "qkv_proj");
+
     tensors[2].dtype = "F64";
     write_tensors(tensors, N_TENSORS, 0);
     check_refused("q_proj", "F64");

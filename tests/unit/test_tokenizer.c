@@ -764,6 +764,9 @@ static void bad_components(void **state)
         {{.pre_tokenizer = "{\"type\":\"Chop\"}"}, "pre_tokenizer \"Chop\""},
         {{.pre_tokenizer = SPLIT(DASH, "Sideways", "false")}, "Sideways"},
         {{.pre_tokenizer = SPLIT("{\"Regex\":\"[a[b]]\"}", "Isolated", "false")}, "class within"},
+        {{.pre_tokenizer = SPLIT("{\"Regex\":\"\\\\C\"}", "Isolated", "false")}, "has \\C"},
+        {{.pre_tokenizer = SPLIT("{\"Regex\":\"[\\\\Q\\\\E]\"}", "Isolated", "false")},
+         "not supported"},
         {{.pre_tokenizer =
               SPLIT("{\"Regex\":\"" FOUR(FOUR("[a&&")) "[a&&[a]]" FOUR(FOUR("]")) "\"}", "Isolated",
                     "false")},

@@ -53,7 +53,10 @@ static void check_ids(const struct batch_tools *tools, struct batch_work *w)
 {
     const int n_vocab = model_info(tools->loaded->model)->vocab_size;
     struct err *error = &w->line.error;
-    if (w->n_prompt == 0)
+    if (w->n_prompt == 0 && tools->task == BATCH_SCORE && w->line.prompt.n > 0)
+        err_set(error, ERR_USAGE,
+                "the first token spans prompt and completion, and there is none to begin with");
+    else if (w->n_prompt == 0)
         err_set(error, ERR_USAGE, "the prompt is empty and there is no token to begin with");
     else if (w->ids.n > (size_t)tools->n_context)
         err_set(error, ERR_CONTEXT, "the prompt has %zu tokens, more than the context of %d",

@@ -54,6 +54,8 @@ static bool open_choice(struct choice *c, struct err *e)
 {
     struct loaded *l = &c->loaded;
     struct options *o = &c->o;
+    if (o->wants_stdin)
+        return err_set(e, ERR_USAGE, "an answer \"-\" stands behind \"--\"");
     if (o->n_words < 2)
         return err_set(e, ERR_USAGE, "choose needs at least two answers to choose from");
     for (size_t i = 0; i < o->n_words; i++) {
@@ -93,6 +95,10 @@ static bool add_answer(struct choice *c, size_t i, struct err *e)
     struct batch_work *work = batch_work_new(&c->tools, &line, e);
     if (work == NULL)
         return false;
+    if (work->line.error.code == ERR_NONE && work->n_prompt == work->ids.n)
+        err_set(&work->line.error, ERR_USAGE,
+                "the answer \"%.100s\" adds no token to the prompt, and so has no likelihood",
+                c->o.words[i]);
     if (work->line.error.code != ERR_NONE) {
         *e = work->line.error;
         batch_work_free(work);

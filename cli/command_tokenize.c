@@ -55,14 +55,19 @@ static void write_json(const struct tokens *t, struct buffer *out)
 }
 
 /* A piece as the vocabulary spells it. Few vocabularies spell control characters as they are; here
- * they would break the line, or steer the terminal. */
+ * they would break the line, or steer the terminal, also those of two bytes. */
 static void write_piece(struct bytes piece, struct buffer *out)
 {
+    bool second = false;
     for (size_t i = 0; i < piece.size; i++) {
-        if (piece.data[i] < 0x20 || piece.data[i] == 0x7f)
-            buffer_addf(out, "\\x%02x", piece.data[i]);
+        const unsigned char byte = piece.data[i];
+        const bool first = byte == 0xc2 && i + 1 < piece.size && piece.data[i + 1] >= 0x80 &&
+                           piece.data[i + 1] < 0xa0;
+        if (byte < 0x20 || byte == 0x7f || first || second)
+            buffer_addf(out, "\\x%02x", byte);
         else
             buffer_add(out, (const char *)piece.data + i, 1);
+        second = first;
     }
 }
 

@@ -142,8 +142,11 @@ static bool parse_several(const struct option_spec *spec, const char *text,
         if (out->n == OPTION_MOST_NUMBERS)
             return err_set(e, ERR_USAGE, "--%s: \"%s\" has more than %d parts", spec->name, text,
                            OPTION_MOST_NUMBERS);
+        if (n >= sizeof one)
+            return err_set(e, ERR_USAGE, "--%s: \"%s\" has a part that is too long", spec->name,
+                           text);
         int *value = &out->value[out->n++];
-        snprintf(one, sizeof one, "%.*s", (int)(n < sizeof one ? n : sizeof one), at);
+        snprintf(one, sizeof one, "%.*s", (int)n, at);
         if (spec->kind == OPTION_CHOICES ? !parse_choice(spec, one, value, e)
                                          : !parse_whole(spec, one, value, e))
             return false;
@@ -271,7 +274,8 @@ static bool fail_unknown(const struct reader *r, const char *name, size_t n, str
         const struct option_spec *spec = &options_table[i];
         if (!(spec->commands & r->command) || spec->group == NULL)
             continue;
-        const bool begins = n >= 2 && strncmp(name, spec->name, n) == 0;
+        const size_t n_own = strlen(spec->name), n_common = n < n_own ? n : n_own;
+        const bool begins = n_common >= 2 && strncmp(name, spec->name, n_common) == 0;
         const size_t far = begins ? 0 : distance(name, n, spec->name);
         if (far < least && far < n) {
             least = far;

@@ -65,6 +65,10 @@ refuses "--jsonl with --ids" 2 "--jsonl takes lines" score --jsonl --ids "1 2"
 prompt="Lily was very happy. She had a big"
 prints "choose" " smile
 " choose -p "$prompt" " dog" " smile" " tax"
+refuses "a token over both and none before" 2 "the first token spans" choose --no-bos -p O nce nly
+refuses "an answer that is lost otherwise" 2 'stands behind "--"' choose -p "$prompt" - +
+prints "behind --" "-
+" choose -p "1 2 3 4 5 -----------------------" -- - " smile"
 printf '%s' "$prompt" >"$tmp/prompt"
 prints "--prompt-file" " smile
 " choose --prompt-file "$tmp/prompt" " dog" " smile" " tax"

@@ -50,6 +50,8 @@ for option in --model --prompt --file --ids --max-tokens --context --threads --t
     refuses "$option without a value" 2 "$option needs a value" hi $option
 done
 refuses "-n without a value" 2 "--max-tokens needs a value" hi -n
+refuses "a part that is too long" 2 "has a part that is too long" bench -p 00000000000000000000000000000000008
+refuses "a longer word than the option's" 2 "did you mean --temp?" --temperature 1 hi
 for option in --echo --special --no-bos --ignore-eos --stats --json --quiet --print-ids --help --version; do
     refuses "$option=1" 2 "$option takes no value" $option=1 hi
 done

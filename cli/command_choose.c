@@ -58,10 +58,9 @@ static bool open_choice(struct choice *c, struct err *e)
         return err_set(e, ERR_USAGE, "an answer \"-\" stands behind \"--\"");
     if (o->n_words < 2)
         return err_set(e, ERR_USAGE, "choose needs at least two answers to choose from");
-    for (size_t i = 0; i < o->n_words; i++) {
+    for (size_t i = 0; i < o->n_words; i++)
         if (o->words[i][0] == '\0')
             return err_set(e, ERR_USAGE, "an empty answer has no likelihood");
-    }
     if (!read_prompt(c, e) || !load_checkpoint(l, o, e) || !load_tokenizer(l, true, e) ||
         !load_model(l, o, e))
         return false;
@@ -111,10 +110,9 @@ static bool score_answers(struct choice *c, struct err *e)
 {
     stream_watch_interrupt();
     for (size_t i = 0; i < c->o.n_words || !batch_engine_is_idle(c->engine);) {
-        for (; i < c->o.n_words && batch_engine_has_room(c->engine); i++) {
+        for (; i < c->o.n_words && batch_engine_has_room(c->engine); i++)
             if (!add_answer(c, i, e))
                 return false;
-        }
         if (!batch_engine_step(c->engine, e))
             return false;
         for (struct batch_work *w; (w = batch_engine_finished(c->engine)) != NULL;) {

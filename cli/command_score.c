@@ -208,10 +208,9 @@ static bool check_no_job(const struct options *o, struct err *e)
 {
     static const enum option_id of_jobs[] = {OPT_OUTPUT, OPT_RESTART,  OPT_ORDERED,  OPT_SHARD,
                                              OPT_MERGE,  OPT_PARALLEL, OPT_KV_MEMORY};
-    for (size_t i = 0; i < ARRAY_LEN(of_jobs); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(of_jobs); i++)
         if (o->given[of_jobs[i]])
             return err_set(e, ERR_USAGE, "--%s needs --jsonl", options_table[of_jobs[i]].name);
-    }
     return true;
 }
 

@@ -63,10 +63,9 @@ static void add_bash_values(struct buffer *t)
 static void add_bash_case(struct buffer *t, const char *pattern, unsigned command)
 {
     buffer_addf(t, "    %s) words=\"", pattern);
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
+    for (size_t i = 0; i < OPTION_COUNT; i++)
         if (is_listed(&options_table[i], command))
             buffer_addf(t, "--%s ", options_table[i].name);
-    }
     buffer_add_string(t, "\" ;;\n");
 }
 
@@ -121,10 +120,9 @@ static void add_zsh_option(struct buffer *t, const struct option_spec *spec)
 static void add_zsh_case(struct buffer *t, const char *pattern, unsigned command)
 {
     buffer_addf(t, "    %s)\n        arguments=(\n", pattern);
-    for (size_t i = 0; i < OPTION_COUNT; i++) {
+    for (size_t i = 0; i < OPTION_COUNT; i++)
         if (is_listed(&options_table[i], command))
             add_zsh_option(t, &options_table[i]);
-    }
     buffer_add_string(t, "        ) ;;\n");
 }
 
@@ -156,10 +154,9 @@ static void add_fish_condition(struct buffer *t, unsigned commands)
     } else {
         buffer_add_string(t, "__fish_seen_subcommand_from");
     }
-    for (const struct command *c = command_list + 1; c->name != NULL; c++) {
+    for (const struct command *c = command_list + 1; c->name != NULL; c++)
         if (commands & c->bit)
             buffer_addf(t, " %s", c->name);
-    }
     buffer_add_string(t, "'");
 }
 

@@ -45,10 +45,9 @@ static bool open_other_files(struct checkpoint *c, struct tokenizer_files *files
 {
     static const char *const models[] = {"tokenizer.model", "tiktoken.model", "spiece.model",
                                          "source.spm"};
-    for (size_t i = 0; i < ARRAY_LEN(models) && files->tokenizer_model.data == NULL; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(models) && files->tokenizer_model.data == NULL; i++)
         if (!checkpoint_file(c, models[i], &files->tokenizer_model, e))
             return false;
-    }
     return checkpoint_file_ending(c, ".tiktoken", &files->tiktoken, e);
 }
 

@@ -16,10 +16,9 @@
  * answer would go there. It is opened the wrong way round, so that its use still fails. */
 static void open_missing_descriptors(void)
 {
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) == -1)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-    }
 }
 
 /* "tgen help" and "tgen help COMMAND". */

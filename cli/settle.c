@@ -32,9 +32,8 @@ bool settle_ends_text(const struct options *o, const struct loaded *l, int32_t i
         return false;
     if (n == 0 && l->tokenizer != NULL)
         return id == tokenizer_eos(l->tokenizer);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         if (eos[i] == id)
             return true;
-    }
     return false;
 }

@@ -29,13 +29,11 @@ enum { FIRST_BLOCK = 4 << 10, LAST_BLOCK = 1 << 20 };
 static struct arena_block *new_block(size_t capacity)
 {
     size_t size;
-    if (!checked_add(sizeof(struct arena_block), capacity, &size)) {
+    if (!checked_add(sizeof(struct arena_block), capacity, &size))
         return NULL;
-    }
     struct arena_block *b = calloc(1, size);
-    if (b) {
+    if (b)
         b->capacity = capacity;
-    }
     return b;
 }
 
@@ -43,18 +41,15 @@ static struct arena_block *new_block(size_t capacity)
 static struct arena_block *block_for(struct arena *a, size_t n)
 {
     struct arena_block *newest = a->block;
-    if (newest && newest->capacity - newest->used >= n) {
+    if (newest && newest->capacity - newest->used >= n)
         return newest;
-    }
     size_t capacity = newest ? newest->capacity * 2 : FIRST_BLOCK;
-    if (capacity > LAST_BLOCK) {
+    if (capacity > LAST_BLOCK)
         capacity = LAST_BLOCK;
-    }
     bool alone = n > capacity / 4;
     struct arena_block *b = new_block(alone ? n : capacity);
-    if (!b) {
+    if (!b)
         return NULL;
-    }
     if (alone && newest) {
         b->next = newest->next;
         newest->next = b;
@@ -67,15 +62,13 @@ static struct arena_block *block_for(struct arena *a, size_t n)
 
 void *arena_alloc(struct arena *a, size_t n)
 {
-    if (n > SIZE_MAX - ALIGNMENT) {
+    if (n > SIZE_MAX - ALIGNMENT)
         return NULL;
-    }
     /* A piece of 0 bytes has an address of its own as well. */
     size_t size = round_up(n ? n : 1, ALIGNMENT);
     struct arena_block *b = block_for(a, size);
-    if (!b) {
+    if (!b)
         return NULL;
-    }
     void *piece = b->data + b->used;
     b->used += size;
     return piece;
@@ -91,9 +84,8 @@ char *arena_text(struct arena *a, const char *text, size_t n)
 {
     size_t size;
     char *copy = checked_add(n, 1, &size) ? arena_alloc(a, size) : NULL;
-    if (copy && n) {
+    if (copy && n)
         memcpy(copy, text, n);
-    }
     return copy;
 }
 

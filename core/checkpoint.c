@@ -73,21 +73,18 @@ struct checkpoint *checkpoint_open(const char *dir, struct err *e)
         err_no_memory(e);
         return NULL;
     }
-    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) {
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
         copy[n - 1] = '\0'; /* sentences put a slash of their own behind it */
-    }
     c->dir = copy;
     return c;
 }
 
 void checkpoint_close(struct checkpoint *c)
 {
-    if (!c) {
+    if (!c)
         return;
-    }
-    for (struct mapped_file *f = c->files; f; f = f->next) {
+    for (struct mapped_file *f = c->files; f; f = f->next)
         file_unmap(f->bytes);
-    }
     arena_free(&c->arena);
     free(c->dir);
     free(c);
@@ -104,12 +101,10 @@ static bool map_file(struct checkpoint *c, const char *path, const char *name, s
 {
     struct mapped_file *f = arena_alloc(&c->arena, sizeof *f);
     const char *copy = arena_text(&c->arena, name, strlen(name));
-    if (!f || !copy) {
+    if (!f || !copy)
         return err_no_memory(e);
-    }
-    if (!file_map(path, out, e)) {
+    if (!file_map(path, out, e))
         return err_prefix(e, "%s", name);
-    }
     *f = (struct mapped_file){.next = c->files, .name = copy, .bytes = *out};
     c->files = f;
     return true;
@@ -126,9 +121,8 @@ bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, 
     }
     *out = (struct bytes){.data = NULL, .size = 0};
     char *path = file_join(c->dir, name);
-    if (!path) {
+    if (!path)
         return err_no_memory(e);
-    }
     bool ok = !file_exists(path) || map_file(c, path, name, out, e);
     free(path);
     return ok;
@@ -146,15 +140,12 @@ bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct byt
 {
     *out = (struct bytes){.data = NULL, .size = 0};
     DIR *dir = opendir(c->dir);
-    if (!dir) {
+    if (!dir)
         return err_set(e, ERR_LOAD, "cannot be listed: %s", strerror(errno));
-    }
     char first[sizeof((struct dirent *)0)->d_name] = "";
-    for (const struct dirent *entry; (entry = readdir(dir));) {
-        if (ends_in(entry->d_name, ending) && (!*first || strcmp(entry->d_name, first) < 0)) {
+    for (const struct dirent *entry; (entry = readdir(dir));)
+        if (ends_in(entry->d_name, ending) && (!*first || strcmp(entry->d_name, first) < 0))
             memcpy(first, entry->d_name, strlen(entry->d_name) + 1);
-        }
-    }
     closedir(dir);
     return !*first || checkpoint_file(c, first, out, e);
 }
@@ -214,9 +205,8 @@ static bool read_weight_map(const struct json *map, struct arena *arena, struct 
         }
         out->tensor = arena_text(arena, json_key(v), strlen(json_key(v)));
         out->shard = arena_text(arena, shard, strlen(shard));
-        if (!out->tensor || !out->shard) {
+        if (!out->tensor || !out->shard)
             return err_no_memory(e);
-        }
     }
     return true;
 }
@@ -225,23 +215,21 @@ static bool read_index(struct bytes text, struct arena *arena, struct placement 
                        struct err *e)
 {
     struct json *root = json_parse((const char *)text.data, text.size, e);
-    if (!root) {
+    if (!root)
         return false;
-    }
     const struct json *map = json_get(root, "weight_map");
     *n = json_count(map);
     *out = arena_array(arena, *n, sizeof **out);
     const char *twice = json_duplicate_key(map);
     bool ok = true;
-    if (!*out) {
+    if (!*out)
         ok = err_no_memory(e);
-    } else if (!map || json_type(map) != JSON_OBJECT || *n == 0) {
+    else if (!map || json_type(map) != JSON_OBJECT || *n == 0)
         ok = err_set(e, ERR_LOAD, "no weight_map that names a tensor");
-    } else if (twice) {
+    else if (twice)
         ok = err_set(e, ERR_LOAD, "weight_map: tensor " NAME " is there twice", twice);
-    } else {
+    else
         ok = read_weight_map(map, arena, *out, e);
-    }
     json_free(root);
     return ok;
 }
@@ -251,9 +239,8 @@ static bool read_index(struct bytes text, struct arena *arena, struct placement 
 static bool load_shard(struct checkpoint *c, const char *name, struct shard *out, struct err *e)
 {
     struct bytes file;
-    if (!checkpoint_file(c, name, &file, e)) {
+    if (!checkpoint_file(c, name, &file, e))
         return false;
-    }
     if (!file.data) {
         return err_set(e, ERR_LOAD, "%s names the file %.200s, which is not there", index_name,
                        name);
@@ -293,12 +280,10 @@ static bool load_named_shards(struct checkpoint *c, const struct placement *plac
 {
     *n_shards = 0;
     for (size_t i = 0; i < n; i++) {
-        if (i > 0 && strcmp(places[i].shard, places[i - 1].shard) == 0) {
+        if (i > 0 && strcmp(places[i].shard, places[i - 1].shard) == 0)
             continue;
-        }
-        if (!load_shard(c, places[i].shard, &shards[(*n_shards)++], e)) {
+        if (!load_shard(c, places[i].shard, &shards[(*n_shards)++], e))
             return false;
-        }
     }
     return true;
 }
@@ -307,11 +292,9 @@ static bool check_shards(const struct shard *shards, size_t n_shards, struct pla
                          size_t n, struct err *e)
 {
     qsort(places, n, sizeof *places, compare_tensor);
-    for (size_t i = 0; i < n_shards; i++) {
-        if (!check_shard(&shards[i], places, n, e)) {
+    for (size_t i = 0; i < n_shards; i++)
+        if (!check_shard(&shards[i], places, n, e))
             return false;
-        }
-    }
     for (size_t i = 0; i < n; i++) {
         if (!places[i].found) {
             return err_set(e, ERR_LOAD, "tensor " NAME " is missing from %.200s", places[i].tensor,
@@ -333,24 +316,20 @@ static bool make_table(struct checkpoint *c, const struct shard *shards, size_t 
                        struct err *e)
 {
     size_t n = 0;
-    for (size_t i = 0; i < n_shards; i++) {
+    for (size_t i = 0; i < n_shards; i++)
         n += shards[i].n;
-    }
     c->tensors = arena_array(&c->arena, n, sizeof *c->tensors);
     c->by_name = arena_array(&c->arena, n, sizeof *c->by_name);
-    if (!c->tensors || !c->by_name) {
+    if (!c->tensors || !c->by_name)
         return err_no_memory(e);
-    }
     for (size_t i = 0; i < n_shards; i++) {
-        if (shards[i].n == 0) {
+        if (shards[i].n == 0)
             continue; /* a file without tensors has no table either */
-        }
         memcpy(c->tensors + c->n_tensors, shards[i].tensors, shards[i].n * sizeof *c->tensors);
         c->n_tensors += shards[i].n;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         c->by_name[i] = &c->tensors[i];
-    }
     qsort(c->by_name, n, sizeof *c->by_name, compare_name);
     return true;
 }
@@ -359,13 +338,11 @@ static bool load_by_index(struct checkpoint *c, struct bytes index, struct err *
 {
     struct placement *places;
     size_t n, n_shards;
-    if (!read_index(index, &c->arena, &places, &n, e)) {
+    if (!read_index(index, &c->arena, &places, &n, e))
         return err_prefix(e, "%s", index_name);
-    }
     struct shard *shards = arena_array(&c->arena, n, sizeof *shards);
-    if (!shards) {
+    if (!shards)
         return err_no_memory(e);
-    }
     qsort(places, n, sizeof *places, compare_shard);
     return load_named_shards(c, places, n, shards, &n_shards, e) &&
            check_shards(shards, n_shards, places, n, e) && make_table(c, shards, n_shards, e);
@@ -391,16 +368,14 @@ static bool refuse_absent(struct checkpoint *c, struct err *e)
 static bool load_files(struct checkpoint *c, struct err *e)
 {
     struct bytes single, index;
-    if (!checkpoint_file(c, single_name, &single, e)) {
+    if (!checkpoint_file(c, single_name, &single, e))
         return false;
-    }
     if (single.data) {
         struct shard only = {0};
         return load_shard(c, single_name, &only, e) && make_table(c, &only, 1, e);
     }
-    if (!checkpoint_file(c, index_name, &index, e)) {
+    if (!checkpoint_file(c, index_name, &index, e))
         return false;
-    }
     return index.data ? load_by_index(c, index, e) : refuse_absent(c, e);
 }
 
@@ -436,17 +411,15 @@ const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i)
 bool checkpoint_touch(const struct checkpoint *c, struct checkpoint_place *place)
 {
     const size_t most = 4 << 20; /* in memory a tenth of a millisecond */
-    if (place->tensor == c->n_tensors) {
+    if (place->tensor == c->n_tensors)
         return false;
-    }
     const struct tensor *t = &c->tensors[place->tensor];
     const size_t left = t->n_bytes - place->byte;
     const struct bytes part = {(const unsigned char *)t->data + place->byte,
                                left < most ? left : most};
     place->byte += part.size;
-    if (place->byte == t->n_bytes) {
+    if (place->byte == t->n_bytes)
         *place = (struct checkpoint_place){.tensor = place->tensor + 1};
-    }
     file_touch(part);
     return true;
 }

@@ -27,17 +27,14 @@ static void drop_half_character(char *text)
 {
     size_t n = strlen(text);
     size_t tail = 0;
-    while (tail < n && tail < 3 && ((unsigned char)text[n - 1 - tail] & 0xc0) == 0x80) {
+    while (tail < n && tail < 3 && ((unsigned char)text[n - 1 - tail] & 0xc0) == 0x80)
         tail++;
-    }
-    if (tail == n) {
+    if (tail == n)
         return;
-    }
     unsigned char lead = (unsigned char)text[n - 1 - tail];
     size_t wanted = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : lead >= 0xc0 ? 1 : 0;
-    if (wanted > tail) {
+    if (wanted > tail)
         text[n - 1 - tail] = '\0';
-    }
 }
 
 bool err_set(struct err *e, enum err_code code, const char *fmt, ...)
@@ -47,11 +44,10 @@ bool err_set(struct err *e, enum err_code code, const char *fmt, ...)
     va_start(args, fmt);
     int n = vsnprintf(e->text, sizeof e->text, fmt, args);
     va_end(args);
-    if (n < 0) {
+    if (n < 0)
         e->text[0] = '\0';
-    } else if ((size_t)n >= sizeof e->text) {
+    else if ((size_t)n >= sizeof e->text)
         drop_half_character(e->text);
-    }
     defuse(e->text);
     return false;
 }
@@ -69,9 +65,8 @@ bool err_prefix(struct err *e, const char *fmt, ...)
         n = snprintf(e->text + used, sizeof e->text - used, ": %s", sentence);
         used += n < 0 ? 0 : (size_t)n;
     }
-    if (used >= sizeof e->text) {
+    if (used >= sizeof e->text)
         drop_half_character(e->text);
-    }
     defuse(e->text);
     return false;
 }

@@ -28,12 +28,10 @@ static size_t find_nul(const char *text, size_t n)
     const char *hit;
     while ((hit = memmem(from, end - (size_t)(from - text), "\\u0000", 6))) {
         const char *start = hit;
-        while (start > text && start[-1] == '\\') {
+        while (start > text && start[-1] == '\\')
             start--;
-        }
-        if ((hit - start) % 2 == 0) {
+        if ((hit - start) % 2 == 0)
             return (size_t)(hit - text);
-        }
         from = hit + 1; /* the backslash is itself escaped */
     }
     return end;
@@ -42,9 +40,8 @@ static size_t find_nul(const char *text, size_t n)
 /* Offset of the first byte at or behind `at` that is no white space. */
 static size_t skip_space(const char *text, size_t n, size_t at)
 {
-    while (at < n && memchr(" \t\r\n", text[at], 4)) {
+    while (at < n && memchr(" \t\r\n", text[at], 4))
         at++;
-    }
     return at;
 }
 
@@ -146,9 +143,8 @@ const char *json_key(const struct json *child)
 size_t json_count(const struct json *j)
 {
     size_t n = 0;
-    for (const struct json *c = json_first(j); c; c = json_next(c)) {
+    for (const struct json *c = json_first(j); c; c = json_next(c))
         n++;
-    }
     return n;
 }
 
@@ -172,13 +168,11 @@ bool json_integer(const struct json *j, int64_t min, int64_t max, int64_t *out)
     /* Numbers are doubles: beyond 2^53 - 1 one no longer tells an integer from its neighbour. */
     const double exact = 9007199254740991.0;
     double number = json_number(j, 0.5);
-    if (!(number >= -exact && number <= exact) || number != (double)(int64_t)number) {
+    if (!(number >= -exact && number <= exact) || number != (double)(int64_t)number)
         return false;
-    }
     int64_t whole = (int64_t)number;
-    if (whole < min || whole > max) {
+    if (whole < min || whole > max)
         return false;
-    }
     *out = whole;
     return true;
 }
@@ -195,9 +189,8 @@ static int compare_named(const void *a, const void *b)
 {
     const struct named *x = a;
     const struct named *y = b;
-    if (x->hash != y->hash) {
+    if (x->hash != y->hash)
         return x->hash < y->hash ? -1 : 1;
-    }
     int order = strcmp(x->name, y->name);
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
@@ -206,9 +199,8 @@ static int compare_named(const void *a, const void *b)
 static uint64_t hash_text(const char *text)
 {
     uint64_t h = 14695981039346656037u;
-    for (; *text; text++) {
+    for (; *text; text++)
         h = (h ^ (unsigned char)*text) * 1099511628211u;
-    }
     return h;
 }
 
@@ -216,37 +208,31 @@ static uint64_t hash_text(const char *text)
 static const char *duplicate_among_few(const struct json *object)
 {
     for (const struct json *c = json_first(object); c; c = json_next(c)) {
-        for (const struct json *d = json_first(object); d != c; d = json_next(d)) {
-            if (strcmp(json_key(c), json_key(d)) == 0) {
+        for (const struct json *d = json_first(object); d != c; d = json_next(d))
+            if (strcmp(json_key(c), json_key(d)) == 0)
                 return json_key(c);
-            }
-        }
     }
     return NULL;
 }
 
 const char *json_duplicate_key(const struct json *object)
 {
-    if (!is(object, cJSON_Object)) {
+    if (!is(object, cJSON_Object))
         return NULL;
-    }
     size_t n = json_count(object);
     struct named *names = n > 16 ? calloc(n, sizeof *names) : NULL;
-    if (!names) {
+    if (!names)
         return duplicate_among_few(object);
-    }
     size_t i = 0;
-    for (const struct json *c = json_first(object); c; c = json_next(c), i++) {
+    for (const struct json *c = json_first(object); c; c = json_next(c), i++)
         names[i] = (struct named){hash_text(json_key(c)), json_key(c), i};
-    }
     qsort(names, n, sizeof *names, compare_named);
     const struct named *first = NULL; /* the second occurrence that comes first */
     for (i = 1; i < n; i++) {
         bool same =
             names[i].hash == names[i - 1].hash && strcmp(names[i].name, names[i - 1].name) == 0;
-        if (same && (!first || names[i].index < first->index)) {
+        if (same && (!first || names[i].index < first->index))
             first = &names[i];
-        }
     }
     const char *name = first ? first->name : NULL;
     free(names);

@@ -79,9 +79,8 @@ static void skip_spaces(struct json_scan *s)
 /* The next byte that is no white space, 0 at the end. */
 static inline char peek(struct json_scan *s)
 {
-    if (s->at < s->n && (unsigned char)s->text[s->at] > ' ') {
+    if (s->at < s->n && (unsigned char)s->text[s->at] > ' ')
         return s->text[s->at]; /* mostly nothing stands before */
-    }
     skip_spaces(s);
     return s->at < s->n ? s->text[s->at] : '\0';
 }
@@ -123,9 +122,8 @@ bool json_scan_is(struct json_scan *s, enum json_type type)
 
 static bool open_with(struct json_scan *s, char bracket, const char *what)
 {
-    if (s->failed || peek(s) != bracket) {
+    if (s->failed || peek(s) != bracket)
         return fail(s, what);
-    }
     s->at++;
     s->fresh = true;
     return true;
@@ -144,9 +142,8 @@ bool json_scan_array(struct json_scan *s)
 /* Steps over the comma before the next item; false at the closing bracket, which is taken. */
 static bool next_item(struct json_scan *s, char bracket)
 {
-    if (s->failed) {
+    if (s->failed)
         return false;
-    }
     char c = peek(s);
     if (c == bracket) {
         s->at++;
@@ -154,9 +151,8 @@ static bool next_item(struct json_scan *s, char bracket)
         return false;
     }
     if (!s->fresh) {
-        if (c != ',') {
+        if (c != ',')
             return fail(s, "no comma");
-        }
         s->at++;
     }
     s->fresh = false;
@@ -170,12 +166,10 @@ bool json_scan_element(struct json_scan *s)
 
 bool json_scan_member(struct json_scan *s, struct bytes *key)
 {
-    if (!next_item(s, '}') || !json_scan_string(s, key)) {
+    if (!next_item(s, '}') || !json_scan_string(s, key))
         return false;
-    }
-    if (peek(s) != ':') {
+    if (peek(s) != ':')
         return fail(s, "no colon");
-    }
     s->at++;
     return true;
 }
@@ -186,9 +180,8 @@ static bool append(struct json_scan *s, size_t *n, const char *text, size_t n_te
 {
     if (n_text > s->capacity - *n) {
         size_t capacity = s->capacity ? s->capacity * 2 : 256;
-        while (capacity - *n < n_text) {
+        while (capacity - *n < n_text)
             capacity *= 2;
-        }
         char *buffer = realloc(s->buffer, capacity);
         if (!buffer) {
             s->failed = true;
@@ -197,9 +190,8 @@ static bool append(struct json_scan *s, size_t *n, const char *text, size_t n_te
         s->buffer = buffer;
         s->capacity = capacity;
     }
-    if (n_text) {
+    if (n_text)
         memcpy(s->buffer + *n, text, n_text);
-    }
     *n += n_text;
     return true;
 }
@@ -208,18 +200,16 @@ static bool append(struct json_scan *s, size_t *n, const char *text, size_t n_te
 static int32_t hex4(const struct json_scan *s, size_t at)
 {
     int32_t value = 0;
-    if (s->n - at < 4) {
+    if (s->n - at < 4)
         return -1;
-    }
     for (size_t i = 0; i < 4; i++) {
         char c = s->text[at + i];
         int digit = c >= '0' && c <= '9'   ? c - '0'
                     : c >= 'a' && c <= 'f' ? c - 'a' + 10
                     : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                            : -1;
-        if (digit < 0) {
+        if (digit < 0)
             return -1;
-        }
         value = value * 16 + digit;
     }
     return value;
@@ -233,9 +223,8 @@ static size_t put_utf8(char *out, uint32_t c)
     }
     size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = n - 1; i > 0; i--, c >>= 6) {
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
         out[i] = (char)(0x80 | (c & 0x3F));
-    }
     out[0] = (char)(lead[n] | c);
     return n;
 }
@@ -244,16 +233,14 @@ static size_t put_utf8(char *out, uint32_t c)
 static bool unicode_escape(struct json_scan *s, size_t *n)
 {
     int32_t c = hex4(s, s->at);
-    if (c < 0 || (c >= 0xDC00 && c <= 0xDFFF)) {
+    if (c < 0 || (c >= 0xDC00 && c <= 0xDFFF))
         return fail(s, "a bad \\u");
-    }
     s->at += 4;
     if (c >= 0xD800 && c <= 0xDBFF) {
         bool pair = s->n - s->at >= 6 && s->text[s->at] == '\\' && s->text[s->at + 1] == 'u';
         int32_t low = pair ? hex4(s, s->at + 2) : -1;
-        if (low < 0xDC00 || low > 0xDFFF) {
+        if (low < 0xDC00 || low > 0xDFFF)
             return fail(s, "half a surrogate pair");
-        }
         s->at += 6;
         c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
     }
@@ -266,14 +253,12 @@ static bool escape(struct json_scan *s, size_t *n)
 {
     static const char names[] = "\"\\/bfnrt";
     static const char values[] = "\"\\/\b\f\n\r\t";
-    if (s->n - s->at < 2) {
+    if (s->n - s->at < 2)
         return fail(s, "no end of a string");
-    }
     char c = s->text[s->at + 1];
     s->at += 2;
-    if (c == 'u') {
+    if (c == 'u')
         return unicode_escape(s, n);
-    }
     const char *name = c ? strchr(names, c) : NULL;
     return name ? append(s, n, &values[name - names], 1) : fail(s, "an unknown escape");
 }
@@ -283,21 +268,18 @@ static size_t plain_end(const struct json_scan *s)
     size_t at = s->at;
     for (; s->n - at >= 8; at += 8) {
         const uint64_t marks = mark_special(eight_at(s, at));
-        if (marks) {
+        if (marks)
             return at + (size_t)__builtin_ctzll(marks) / 8;
-        }
     }
-    while (at < s->n && !is_special((unsigned char)s->text[at])) {
+    while (at < s->n && !is_special((unsigned char)s->text[at]))
         at++;
-    }
     return at;
 }
 
 bool json_scan_string(struct json_scan *s, struct bytes *out)
 {
-    if (s->failed || peek(s) != '"') {
+    if (s->failed || peek(s) != '"')
         return fail(s, "no string");
-    }
     s->at++;
     size_t begin = s->at;
     size_t n = 0;
@@ -306,9 +288,8 @@ bool json_scan_string(struct json_scan *s, struct bytes *out)
         size_t end = plain_end(s);
         bool closes = end < s->n && s->text[end] == '"';
         bool escapes = end < s->n && s->text[end] == '\\';
-        if ((copied || escapes) && !append(s, &n, s->text + s->at, end - s->at)) {
+        if ((copied || escapes) && !append(s, &n, s->text + s->at, end - s->at))
             return false;
-        }
         s->at = end;
         if (closes) {
             s->at++;
@@ -316,13 +297,11 @@ bool json_scan_string(struct json_scan *s, struct bytes *out)
                                   copied ? n : end - begin};
             return true;
         }
-        if (!escapes) {
+        if (!escapes)
             return fail(s, end < s->n ? "a control character" : "no end of a string");
-        }
         copied = true;
-        if (!escape(s, &n)) {
+        if (!escape(s, &n))
             return false;
-        }
     }
 }
 
@@ -331,9 +310,8 @@ bool json_scan_string(struct json_scan *s, struct bytes *out)
 static size_t skip_digits(struct json_scan *s)
 {
     size_t begin = s->at;
-    while (s->at < s->n && s->text[s->at] >= '0' && s->text[s->at] <= '9') {
+    while (s->at < s->n && s->text[s->at] >= '0' && s->text[s->at] <= '9')
         s->at++;
-    }
     return s->at - begin;
 }
 
@@ -354,12 +332,10 @@ static bool short_number(struct json_scan *s, double *out)
     const size_t left = s->n - s->at;
     int32_t value = 0;
     size_t n = 0;
-    for (; n < left && n < 9 && digits[n] >= '0' && digits[n] <= '9'; n++) {
+    for (; n < left && n < 9 && digits[n] >= '0' && digits[n] <= '9'; n++)
         value = value * 10 + (digits[n] - '0');
-    }
-    if (n == 0 || (n > 1 && *digits == '0') || (n < left && goes_on(digits[n]))) {
+    if (n == 0 || (n > 1 && *digits == '0') || (n < left && goes_on(digits[n])))
         return false;
-    }
     *out = value;
     s->at += n;
     return true;
@@ -367,12 +343,10 @@ static bool short_number(struct json_scan *s, double *out)
 
 bool json_scan_number(struct json_scan *s, double *out)
 {
-    if (s->failed || !json_scan_is(s, JSON_NUMBER)) {
+    if (s->failed || !json_scan_is(s, JSON_NUMBER))
         return fail(s, "no number");
-    }
-    if (short_number(s, out)) {
+    if (short_number(s, out))
         return true;
-    }
     size_t begin = s->at;
     s->at += is_at(s, '-', '-');
     size_t first = s->at;
@@ -388,9 +362,8 @@ bool json_scan_number(struct json_scan *s, double *out)
         good = skip_digits(s) > 0;
     }
     size_t n = s->at - begin;
-    if (!good || n > 400) {
+    if (!good || n > 400)
         return fail(s, "a bad number");
-    }
     char copy[401]; /* the text need not be terminated */
     memcpy(copy, s->text + begin, n);
     copy[n] = '\0';
@@ -416,26 +389,23 @@ static bool skip_string(struct json_scan *s)
     s->at++;
     for (;;) {
         s->at = plain_end(s);
-        if (s->at == s->n || (unsigned char)s->text[s->at] < 0x20) {
+        if (s->at == s->n || (unsigned char)s->text[s->at] < 0x20)
             return fail(s, s->at < s->n ? "a control character" : "no end of a string");
-        }
         if (s->text[s->at] == '"') {
             s->at++;
             return true;
         }
         s->at += 2;
-        if (s->at > s->n) {
+        if (s->at > s->n)
             s->at = s->n;
-        }
     }
 }
 
 /* Brackets are counted, not matched: who reads the text of the value afterwards finds the rest. */
 bool json_scan_skip(struct json_scan *s, struct bytes *text)
 {
-    if (s->failed) {
+    if (s->failed)
         return false;
-    }
     peek(s);
     size_t begin = s->at;
     int depth = 0;
@@ -456,9 +426,8 @@ bool json_scan_skip(struct json_scan *s, struct bytes *text)
         } else {
             good = json_scan_is(s, JSON_NUMBER) ? json_scan_number(s, &number) : skip_word(s);
         }
-        if (!good || depth < 0 || depth > MAX_DEPTH) {
+        if (!good || depth < 0 || depth > MAX_DEPTH)
             return fail(s, depth > MAX_DEPTH ? "nesting too deep" : "no value");
-        }
     } while (depth > 0);
     *text = (struct bytes){(const unsigned char *)s->text + begin, s->at - begin};
     return true;

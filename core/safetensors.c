@@ -30,9 +30,8 @@ static bool split_file(struct bytes file, struct bytes *header, struct bytes *bu
             file.size, LENGTH_BYTES);
     }
     uint64_t length = 0;
-    for (int i = LENGTH_BYTES - 1; i >= 0; i--) {
+    for (int i = LENGTH_BYTES - 1; i >= 0; i--)
         length = length << 8 | file.data[i];
-    }
     if (length > MAX_HEADER) {
         return err_set(e, ERR_LOAD,
                        "not a safetensors file: a header of %" PRIu64
@@ -47,9 +46,8 @@ static bool split_file(struct bytes file, struct bytes *header, struct bytes *bu
     }
     *header = (struct bytes){file.data + LENGTH_BYTES, (size_t)length};
     *buffer = (struct bytes){header->data + header->size, rest - header->size};
-    if (header->size == 0 || header->data[0] != '{') {
+    if (header->size == 0 || header->data[0] != '{')
         return err_set(e, ERR_LOAD, "not a safetensors file: the header does not begin with '{'");
-    }
     return true;
 }
 
@@ -71,12 +69,10 @@ static bool check_metadata(const struct json *metadata, struct err *e)
 static bool parse_dtype(const struct json *entry, struct tensor *t, struct err *e)
 {
     const char *name = json_text(json_get(entry, "dtype"), NULL);
-    if (!name) {
+    if (!name)
         return err_set(e, ERR_LOAD, "tensor " NAME " has no dtype", t->name);
-    }
-    if (!dtype_parse(name, &t->dtype)) {
+    if (!dtype_parse(name, &t->dtype))
         return err_set(e, ERR_LOAD, "tensor " NAME ": dtype %.32s is not supported", t->name, name);
-    }
     return true;
 }
 
@@ -84,9 +80,8 @@ static bool parse_dtype(const struct json *entry, struct tensor *t, struct err *
 static bool parse_shape(const struct json *entry, struct tensor *t, struct err *e)
 {
     const struct json *shape = json_get(entry, "shape");
-    if (!shape || json_type(shape) != JSON_ARRAY) {
+    if (!shape || json_type(shape) != JSON_ARRAY)
         return err_set(e, ERR_LOAD, "tensor " NAME " has no shape", t->name);
-    }
     int64_t n_bytes = (int64_t)dtype_size(t->dtype);
     for (const struct json *dim = json_first(shape); dim; dim = json_next(dim)) {
         if (t->n_dims == TENSOR_MAX_DIMS) {
@@ -106,9 +101,8 @@ static bool parse_shape(const struct json *entry, struct tensor *t, struct err *
         }
         t->shape[t->n_dims++] = size;
     }
-    if ((uint64_t)n_bytes > SIZE_MAX) {
+    if ((uint64_t)n_bytes > SIZE_MAX)
         return err_set(e, ERR_LOAD, "tensor " NAME " is too large for this machine", t->name);
-    }
     t->n_bytes = (size_t)n_bytes;
     return true;
 }
@@ -149,17 +143,15 @@ static bool parse_tensor(const struct json *entry, struct bytes buffer, struct a
 {
     const char *name = json_key(entry);
     t->name = arena_text(arena, name, strlen(name));
-    if (!t->name) {
+    if (!t->name)
         return err_no_memory(e);
-    }
     if (json_type(entry) != JSON_OBJECT) {
         return err_set(e, ERR_LOAD, "tensor " NAME " is %s, expected an object", name,
                        json_type_name(json_type(entry)));
     }
     const char *twice = json_duplicate_key(entry);
-    if (twice) {
+    if (twice)
         return err_set(e, ERR_LOAD, "tensor " NAME " has " NAME " twice", name, twice);
-    }
     return parse_dtype(entry, t, e) && parse_shape(entry, t, e) &&
            parse_offsets(entry, buffer, t, e);
 }
@@ -171,12 +163,10 @@ static int compare_place(const void *a, const void *b)
     const struct tensor *y = b;
     uintptr_t x_data = (uintptr_t)x->data;
     uintptr_t y_data = (uintptr_t)y->data;
-    if (x_data != y_data) {
+    if (x_data != y_data)
         return x_data < y_data ? -1 : 1;
-    }
-    if (x->n_bytes != y->n_bytes) {
+    if (x->n_bytes != y->n_bytes)
         return x->n_bytes < y->n_bytes ? -1 : 1;
-    }
     return strcmp(x->name, y->name);
 }
 
@@ -208,20 +198,17 @@ static bool parse_header(const struct json *root, struct bytes buffer, struct ar
                          struct tensor **tensors, size_t *n_tensors, struct err *e)
 {
     const char *twice = json_duplicate_key(root);
-    if (twice) {
+    if (twice)
         return err_set(e, ERR_LOAD, "tensor " NAME " is there twice", twice);
-    }
     struct tensor *list = arena_array(arena, json_count(root), sizeof *list);
-    if (!list) {
+    if (!list)
         return err_no_memory(e);
-    }
     size_t n = 0;
     for (const struct json *entry = json_first(root); entry; entry = json_next(entry)) {
         bool metadata = strcmp(json_key(entry), metadata_key) == 0;
         if (metadata ? !check_metadata(entry, e)
-                     : !parse_tensor(entry, buffer, arena, &list[n++], e)) {
+                     : !parse_tensor(entry, buffer, arena, &list[n++], e))
             return false;
-        }
     }
     qsort(list, n, sizeof *list, compare_place);
     *tensors = list;
@@ -245,9 +232,8 @@ struct bytes safetensors_header(const struct tensor *const *tensors, size_t n_te
     char *text = NULL;
     size_t size = 0, offset = 0;
     FILE *const out = open_memstream(&text, &size);
-    if (!out) {
+    if (!out)
         return (struct bytes){0};
-    }
     fprintf(out, "%*s{\"__metadata__\":{\"format\":\"pt\"}", LENGTH_BYTES, "");
     for (size_t i = 0; i < n_tensors; i++) {
         putc(',', out);
@@ -255,17 +241,15 @@ struct bytes safetensors_header(const struct tensor *const *tensors, size_t n_te
         offset += tensors[i]->n_bytes;
     }
     putc('}', out);
-    for (long at = ftell(out); at % 8 != 0; at++) {
+    for (long at = ftell(out); at % 8 != 0; at++)
         putc(' ', out);
-    }
     const bool failed = ferror(out);
     if (fclose(out) != 0 || failed) {
         free(text);
         return (struct bytes){0};
     }
-    for (int i = 0; i < LENGTH_BYTES; i++) {
+    for (int i = 0; i < LENGTH_BYTES; i++)
         text[i] = (char)((uint64_t)(size - LENGTH_BYTES) >> 8 * i);
-    }
     return (struct bytes){(unsigned char *)text, size};
 }
 
@@ -274,13 +258,11 @@ bool safetensors_parse(struct bytes file, struct arena *arena, struct tensor **t
 {
     struct bytes header = {0};
     struct bytes buffer = {0};
-    if (!split_file(file, &header, &buffer, e)) {
+    if (!split_file(file, &header, &buffer, e))
         return false;
-    }
     struct json *root = json_parse((const char *)header.data, header.size, e);
-    if (!root) {
+    if (!root)
         return err_prefix(e, "header");
-    }
     bool ok = parse_header(root, buffer, arena, tensors, n_tensors, e);
     json_free(root);
     return ok;

@@ -52,9 +52,8 @@ const struct sample_params sample_defaults = {
 uint64_t sample_seed(uint64_t seed, const char *name, size_t n)
 {
     uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a, Fowler, Noll and Vo */
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         hash = (hash ^ (unsigned char)name[i]) * UINT64_C(1099511628211);
-    }
     /* The second half of the counter keeps these apart from the numbers that draws use. */
     const uint32_t counter[4] = {(uint32_t)hash, (uint32_t)(hash >> 32), 0, 1};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
@@ -67,9 +66,8 @@ static size_t window_size(const struct sample_params *p, int max_history)
 {
     bool penalties = p->repetition_penalty != 1.0f || p->presence_penalty != 0.0f ||
                      p->frequency_penalty != 0.0f;
-    if (!penalties) {
+    if (!penalties)
         return 0;
-    }
     bool all = p->repeat_last_n < 0 || p->repeat_last_n > max_history;
     return (size_t)(all ? max_history : p->repeat_last_n);
 }
@@ -129,9 +127,8 @@ void sampler_free(struct sampler *s)
 void sampler_accept(struct sampler *s, int32_t id)
 {
     /* An id outside the vocabulary has no logit that could be penalised. */
-    if (s->n_window > 0 && id >= 0 && id < s->n_vocab) {
+    if (s->n_window > 0 && id >= 0 && id < s->n_vocab)
         s->window[s->n_accepted++ % s->n_window] = id;
-    }
 }
 
 static float penalised(const struct sample_params *p, float logit, int count)
@@ -145,13 +142,11 @@ static float penalised(const struct sample_params *p, float logit, int count)
 static const float *penalise(struct sampler *s, const float *logits)
 {
     size_t n = s->n_accepted < s->n_window ? s->n_accepted : s->n_window;
-    if (n == 0) {
+    if (n == 0)
         return logits;
-    }
     memcpy(s->scores, logits, (size_t)s->n_vocab * sizeof *logits);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         s->counts[s->window[i]]++;
-    }
     for (size_t i = 0; i < n; i++) {
         int32_t id = s->window[i];
         if (s->counts[id] > 0) {
@@ -180,9 +175,8 @@ enum { LANES = 32 };
 static bool any_above(const float *scores, float least)
 {
     int any = 0;
-    for (int j = 0; j < LANES; j++) {
+    for (int j = 0; j < LANES; j++)
         any |= scores[j] > least;
-    }
     return any != 0;
 }
 
@@ -191,9 +185,8 @@ static int32_t next_above(const float *scores, int32_t id, int n_vocab, float le
 {
     while (id < n_vocab && !(scores[id] > least)) {
         id++;
-        while (id % LANES == 0 && n_vocab - id >= LANES && !any_above(scores + id, least)) {
+        while (id % LANES == 0 && n_vocab - id >= LANES && !any_above(scores + id, least))
             id += LANES;
-        }
     }
     return id;
 }
@@ -215,9 +208,8 @@ static int32_t best_id(const float *scores, int n_vocab)
 static float best_logit(const struct candidate *c, size_t n)
 {
     float best = -INFINITY;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         best = c[i].logit > best ? c[i].logit : best;
-    }
     return best;
 }
 
@@ -245,12 +237,10 @@ static void sift(struct candidate *heap, size_t n)
     struct candidate moved = heap[0];
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && ranks_before(&heap[child], &heap[child + 1])) {
+        if (child + 1 < n && ranks_before(&heap[child], &heap[child + 1]))
             child++;
-        }
-        if (!ranks_before(&moved, &heap[child])) {
+        if (!ranks_before(&moved, &heap[child]))
             break;
-        }
         heap[at] = heap[child];
     }
     heap[at] = moved;
@@ -280,9 +270,8 @@ static size_t collect_best(struct sampler *s, const float *scores, size_t k)
 {
     struct candidate *heap = s->ranked;
     size_t n = 0;
-    for (size_t i = 0; i < k; i++) {
+    for (size_t i = 0; i < k; i++)
         heap[i] = nobody;
-    }
     for (int32_t id = 0; (id = next_above(scores, id, s->n_vocab, heap[0].key)) < s->n_vocab;
          id++) {
         const struct candidate c = candidate_of(scores, id);
@@ -317,15 +306,12 @@ static void swap(struct candidate *a, struct candidate *b)
 static void choose_pivot(struct candidate *c, size_t n)
 {
     struct candidate *first = &c[0], *middle = &c[n / 2], *last = &c[n - 1];
-    if (ranks_before(middle, first)) {
+    if (ranks_before(middle, first))
         swap(middle, first);
-    }
-    if (ranks_before(last, first)) {
+    if (ranks_before(last, first))
         swap(last, first);
-    }
-    if (ranks_before(middle, last)) {
+    if (ranks_before(middle, last))
         swap(middle, last);
-    }
 }
 
 /* What ranks before the pivot c[n - 1] goes to the front; returns how many, and their weight. */
@@ -358,9 +344,8 @@ static struct candidate find_cut(struct candidate *c, size_t n, double target)
             continue;
         }
         weight += c[n_front].weight;
-        if (weight >= target || n_front + 1 == n) {
+        if (weight >= target || n_front + 1 == n)
             return c[n_front];
-        }
         target -= weight;
         c += n_front + 1;
         n -= n_front + 1;
@@ -373,25 +358,21 @@ static struct candidate find_cut(struct candidate *c, size_t n, double target)
 static size_t keep_typical(struct sampler *s, size_t n)
 {
     double p = (double)s->params.typical_p;
-    if (p == 1.0) {
+    if (p == 1.0)
         return n;
-    }
     struct candidate *c = s->candidates;
     double sum = weigh(c, n, 1.0f);
     float best = best_logit(c, n);
     double mean = 0.0; /* of logit - best; entropy is ln(sum) - mean, surprise ln(sum) - that */
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         mean += c[i].weight > 0.0f ? (double)c[i].weight * (double)(c[i].logit - best) / sum : 0.0;
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         c[i].key = (float)-fabs((double)(c[i].logit - best) - mean);
-    }
     memcpy(s->ranked, c, n * sizeof *c);
     /* "Exceeds", where find_cut stops at "reaches". */
     n = keep(c, n, find_cut(s->ranked, n, nextafter(p * sum, INFINITY)));
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         c[i].key = c[i].logit;
-    }
     return n;
 }
 
@@ -400,9 +381,8 @@ static size_t keep_typical(struct sampler *s, size_t n)
 static size_t keep_top_p(struct sampler *s, size_t n)
 {
     double p = (double)s->params.top_p;
-    if (p == 1.0) {
+    if (p == 1.0)
         return n;
-    }
     struct candidate *c = s->candidates;
     double sum = weigh(c, n, 1.0f);
     /* All that are lighter than this weigh less than 1 - p together: the cut is not among them. */
@@ -418,9 +398,8 @@ static size_t keep_top_p(struct sampler *s, size_t n)
 /* Min-p, Nguyen et al. 2024: what is at least p times as likely as the likeliest. */
 static size_t keep_min_p(struct sampler *s, size_t n)
 {
-    if (s->params.min_p == 0.0f) {
+    if (s->params.min_p == 0.0f)
         return n;
-    }
     float least = best_logit(s->candidates, n) + logf(s->params.min_p);
     return keep(s->candidates, n, (struct candidate){.key = least, .id = INT32_MAX});
 }
@@ -435,9 +414,8 @@ static size_t collect_from(struct sampler *s, const float *scores, float least)
     size_t n = 0;
     for (int32_t id = 0, end; id < s->n_vocab; id = end) {
         end = s->n_vocab - id < LANES ? s->n_vocab : id + LANES;
-        if (end - id == LANES && !any_above(scores + id, below)) {
+        if (end - id == LANES && !any_above(scores + id, below))
             continue;
-        }
         for (int32_t i = id; i < end; i++) {
             s->candidates[n] = candidate_of(scores, i);
             n += scores[i] > below;
@@ -467,9 +445,8 @@ static size_t top_p_bucket(const struct sampler *s, const float *scores, float b
     }
     size_t at = 0;
     *target = fmax((double)s->params.top_p * sum, DBL_MIN);
-    for (; at < N_BUCKETS - 1 && weight[at] < *target; at++) {
+    for (; at < N_BUCKETS - 1 && weight[at] < *target; at++)
         *target -= weight[at];
-    }
     return at;
 }
 
@@ -479,18 +456,16 @@ static size_t collect_top_p(struct sampler *s, const float *scores, float best, 
     double target;
     const size_t bucket = top_p_bucket(s, scores, best, &target);
     float low = -FLT_MAX;
-    if (bucket < N_BUCKETS - 1) {
+    if (bucket < N_BUCKETS - 1)
         low = best - (float)(bucket + 2) / BUCKETS_PER_UNIT; /* below the bucket for certain */
-    }
     const size_t n = collect_from(s, scores, fmaxf(low, least));
     size_t n_ranked = 0;
     for (size_t i = 0; i < n; i++) {
         s->ranked[n_ranked] = s->candidates[i];
         n_ranked += bucket_of(s->candidates[i].logit, best) == bucket;
     }
-    for (size_t i = 0; i < n_ranked; i++) {
+    for (size_t i = 0; i < n_ranked; i++)
         s->ranked[i].weight = expf(s->ranked[i].logit - best);
-    }
     return n_ranked > 0 ? keep(s->candidates, n, find_cut(s->ranked, n_ranked, target)) : n;
 }
 
@@ -498,9 +473,8 @@ static size_t collect_top_p(struct sampler *s, const float *scores, float best, 
 static size_t collect_likely(struct sampler *s, const float *scores)
 {
     const float best = usable(scores[best_id(scores, s->n_vocab)]);
-    if (best < -FLT_MAX) {
+    if (best < -FLT_MAX)
         return 0;
-    }
     const float least = fmaxf(best + logf(s->params.min_p), -FLT_MAX);
     return s->params.top_p < 1.0f ? collect_top_p(s, scores, best, least)
                                   : collect_from(s, scores, least);
@@ -517,9 +491,8 @@ static int32_t draw(struct sampler *s, size_t n, double u)
         if (c[i].weight > 0.0f) {
             last = c[i].id;
             passed += c[i].weight;
-            if (passed > target) {
+            if (passed > target)
                 break;
-            }
         }
     }
     return last; /* also where rounding left the target at the very end */
@@ -530,9 +503,8 @@ static size_t candidates(struct sampler *s, const float *scores)
 {
     const bool all = s->params.top_k == 0 || s->params.top_k >= s->n_vocab;
     const bool cuts = s->params.top_p < 1.0f || s->params.min_p > 0.0f;
-    if (all && cuts && s->params.typical_p == 1.0f) {
+    if (all && cuts && s->params.typical_p == 1.0f)
         return collect_likely(s, scores);
-    }
     size_t n = all ? collect_all(s, scores) : collect_best(s, scores, (size_t)s->params.top_k);
     if (n > 0) {
         n = keep_typical(s, n);
@@ -545,9 +517,8 @@ static size_t candidates(struct sampler *s, const float *scores)
 int32_t sampler_next(struct sampler *s, const float *logits, uint64_t position)
 {
     const float *scores = penalise(s, logits);
-    if (s->params.temperature == 0.0f) {
+    if (s->params.temperature == 0.0f)
         return best_id(scores, s->n_vocab);
-    }
     const size_t n = candidates(s, scores);
     return n > 0 ? draw(s, n, philox_uniform(s->params.seed, position)) : 0;
 }

@@ -48,9 +48,8 @@ bool dtype_parse(const char *name, enum dtype *out)
 int64_t tensor_count(const struct tensor *t)
 {
     int64_t n = 1;
-    for (int i = 0; i < t->n_dims; i++) {
+    for (int i = 0; i < t->n_dims; i++)
         n *= t->shape[i];
-    }
     return n;
 }
 
@@ -61,8 +60,7 @@ char *tensor_shape_text(const int64_t *shape, int n_dims, char *out, size_t size
         const char *before = i == 0 ? "[" : ", ";
         used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, before, shape[i]);
     }
-    if (used < size) {
+    if (used < size)
         snprintf(out + used, size - used, n_dims == 0 ? "[]" : "]");
-    }
     return out;
 }

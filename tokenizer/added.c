@@ -23,9 +23,8 @@ static void mark_pairs(struct added_set *set, struct bytes text)
 
 static bool maybe_at(const struct added_set *set, const char *s, size_t n)
 {
-    if (n < 2) {
+    if (n < 2)
         return set->trie.root[(unsigned char)s[0]];
-    }
     unsigned pair = (unsigned char)s[0] * 256u + (unsigned char)s[1];
     return set->pair[pair / 64] >> pair % 64 & 1;
 }
@@ -54,21 +53,17 @@ static void widen(const struct added_token *token, const struct piece *in,
     const size_t done = search->done;
     while (token->lstrip && match->start > done) {
         size_t before = char_before(in, match->start);
-        if (!unicode_is_space(utf8_get(in->data + before))) {
+        if (!unicode_is_space(utf8_get(in->data + before)))
             break;
-        }
         match->start = before;
     }
-    if (token->lstrip && match->start < done) {
+    if (token->lstrip && match->start < done)
         match->start = done;
-    }
-    if (!token->rstrip) {
+    if (!token->rstrip)
         return;
-    }
     match->end = match->end < search->blank ? search->blank : match->end;
-    while (match->end < in->n && unicode_is_space(utf8_get(in->data + match->end))) {
+    while (match->end < in->n && unicode_is_space(utf8_get(in->data + match->end)))
         match->end += utf8_size(in->data[match->end]);
-    }
     search->blank = match->end;
 }
 
@@ -76,9 +71,8 @@ const struct added_token *added_find(const struct added *a, const struct added_s
                                      const struct piece *in, bool parse_special,
                                      struct added_search *search, struct token_span *match)
 {
-    if (!set->trie.n_nodes) {
+    if (!set->trie.n_nodes)
         return NULL;
-    }
     for (size_t i = search->from; i < in->n;) {
         size_t size = 0;
         int32_t found = maybe_at(set, in->data + i, in->n - i)
@@ -92,10 +86,8 @@ const struct added_token *added_find(const struct added *a, const struct added_s
         *match = (struct token_span){i, i + size};
         /* What is passed over stays text as a whole, as in huggingface/tokenizers. */
         i += size;
-        if ((token->special && !parse_special) ||
-            (token->single_word && !stands_alone(in, *match))) {
+        if ((token->special && !parse_special) || (token->single_word && !stands_alone(in, *match)))
             continue;
-        }
         search->from = i;
         widen(token, in, search, match);
         if (match->start < match->end) {
@@ -111,9 +103,8 @@ bool added_covers(const struct added_set *set, const char *text, size_t n, size_
     for (size_t i = at > set->longest ? at - set->longest : 0; i < at; i++) {
         size_t size = 0;
         if (maybe_at(set, text + i, n - i) &&
-            trie_longest(&set->trie, text + i, n - i, &size) >= 0 && size > at - i) {
+            trie_longest(&set->trie, text + i, n - i, &size) >= 0 && size > at - i)
             return true;
-        }
     }
     return false;
 }
@@ -128,17 +119,15 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
     if (outside) {
         id = token->id;
         struct bytes content = {(const unsigned char *)token->content, token->n_content};
-        if (!vocab_add(&t->vocab, content, id, e)) {
+        if (!vocab_add(&t->vocab, content, id, e))
             return err_prefix(e, "added token");
-        }
     }
     /* Doubling: n is a power of two exactly when the array is full. */
     if ((a->n & (a->n - 1)) == 0) {
         size_t capacity = a->n ? a->n * 2 : 1;
         struct added_token *list = realloc(a->token, capacity * sizeof *list);
-        if (!list) {
+        if (!list)
             return err_no_memory(e);
-        }
         a->token = list;
     }
     struct added_token *new = &a->token[a->n];
@@ -160,9 +149,8 @@ bool added_load(struct tokenizer *t, const struct json *list, struct err *e)
     }
     for (const struct json *c = json_first(list); c; c = json_next(c)) {
         const char *content = component_text(c, "added token", "content", e);
-        if (!content) {
+        if (!content)
             return false;
-        }
         int64_t id;
         if (!json_integer(json_get(c, "id"), 0, VOCAB_MAX_IDS - 1, &id)) {
             return err_set(e, ERR_LOAD, "added token \"%.60s\": \"id\" must be within 0 .. %d",
@@ -178,9 +166,8 @@ bool added_load(struct tokenizer *t, const struct json *list, struct err *e)
             .normalized = json_bool(json_get(c, "normalized"), true),
             .special = json_bool(json_get(c, "special"), false),
         };
-        if (token.n_content && !added_add(t, &token, e)) {
+        if (token.n_content && !added_add(t, &token, e))
             return false;
-        }
     }
     return true;
 }
@@ -191,9 +178,8 @@ static bool spell(struct tokenizer *t, struct normalize_scratch *s, const struct
 {
     const struct bytes spelling = vocab_piece(&t->vocab, token->id);
     struct piece content = {.data = (const char *)spelling.data, .n = spelling.size, .first = true};
-    if (token->normalized && !token->as_it_is && !normalize_run(t, s, &content, &content, e)) {
+    if (token->normalized && !token->as_it_is && !normalize_run(t, s, &content, &content, e))
         return false;
-    }
     char *copy = arena_text(&t->arena, content.data, content.n);
     *out = (struct bytes){(const unsigned char *)copy, content.n};
     return copy || err_no_memory(e);
@@ -206,13 +192,11 @@ static bool build_set(struct tokenizer *t, bool normalized, struct trie_entry *e
     struct added_set *set = normalized ? &t->added.normalized : &t->added.raw;
     size_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
-        if (a->token[i].normalized != normalized) {
+        if (a->token[i].normalized != normalized)
             continue;
-        }
         struct bytes text;
-        if (!spell(t, s, &a->token[i], &text, e)) {
+        if (!spell(t, s, &a->token[i], &text, e))
             return false;
-        }
         if (text.size) {
             mark_pairs(set, text);
             set->longest = text.size > set->longest ? text.size : set->longest;

@@ -63,13 +63,11 @@ static uint32_t find_merge(const struct bpe *b, int32_t left, int32_t right)
     const uint32_t hash = bpe_hash(left, right), place = ((uint32_t)1 << b->merge_bits) - 1;
     for (size_t i = hash;; i++) {
         const uint32_t slot = b->slot[i & (b->n_slots - 1)];
-        if (slot == 0) {
+        if (slot == 0)
             return NONE;
-        }
         const struct bpe_merge *m = &b->merge[(slot & place) - 1];
-        if (((slot ^ hash) & ~place) == 0 && m->left == left && m->right == right) {
+        if (((slot ^ hash) & ~place) == 0 && m->left == left && m->right == right)
             return (slot & place) - 1;
-        }
     }
 }
 
@@ -88,9 +86,8 @@ static bool push(struct bpe_scratch *s, int32_t id, size_t start)
         s->id = ids ? ids : s->id;
         uint32_t *starts = realloc(s->start, capacity * sizeof *starts);
         s->start = starts ? starts : s->start;
-        if (!ids || !starts) {
+        if (!ids || !starts)
             return false;
-        }
         s->capacity = capacity;
     }
     s->id[s->n] = id;
@@ -104,14 +101,12 @@ static bool decorated(const struct bpe *b, struct text *out, const char **c, siz
 {
     size_t n_prefix = first ? 0 : strlen(b->prefix);
     size_t n_suffix = last ? strlen(b->suffix) : 0;
-    if (n_prefix + n_suffix == 0) {
+    if (n_prefix + n_suffix == 0)
         return true;
-    }
     text_clear(out);
     if (!text_add(out, b->prefix, n_prefix) || !text_add(out, *c, *n) ||
-        !text_add(out, b->suffix, n_suffix)) {
+        !text_add(out, b->suffix, n_suffix))
         return false;
-    }
     *c = out->data;
     *n = out->n;
     return true;
@@ -122,9 +117,8 @@ static bool decorated(const struct bpe *b, struct text *out, const char **c, siz
 static bool push_pending(const struct bpe *b, struct bpe_scratch *s, size_t at, uint32_t *unknown)
 {
     const uint32_t start = *unknown;
-    if (start == NONE) {
+    if (start == NONE)
         return true;
-    }
     *unknown = NONE;
     const bool passed = s->n && s->start[s->n - 1] > start; /* by bytes */
     return push(s, b->unk, passed ? at : start);
@@ -143,20 +137,15 @@ static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char 
         n = 1;
     }
     bool all = b->has_byte_fallback;
-    for (size_t i = 0; all && i < n; i++) {
+    for (size_t i = 0; all && i < n; i++)
         all = b->byte_fallback[(unsigned char)c[i]] >= 0;
-    }
-    for (size_t i = 0; all && i < n; i++) {
-        if (!push(s, b->byte_fallback[(unsigned char)c[i]], start + i)) {
+    for (size_t i = 0; all && i < n; i++)
+        if (!push(s, b->byte_fallback[(unsigned char)c[i]], start + i))
             return false;
-        }
-    }
-    if (all || b->unk < 0 || (*unknown != NONE && b->fuse_unk)) {
+    if (all || b->unk < 0 || (*unknown != NONE && b->fuse_unk))
         return true;
-    }
-    if (!push_pending(b, s, start, unknown)) {
+    if (!push_pending(b, s, start, unknown))
         return false;
-    }
     *unknown = (uint32_t)start;
     return true;
 }
@@ -173,16 +162,14 @@ static bool symbols_of_bytes(const struct bpe *b, struct bpe_scratch *s, const s
     for (size_t i = 0; i < word->n; i++) {
         int32_t id = b->byte_level[(unsigned char)word->data[i]];
         if (id >= 0) {
-            if (!push_known(b, s, id, i, &unknown)) {
+            if (!push_known(b, s, id, i, &unknown))
                 return false;
-            }
             continue;
         }
         char utf8[4];
         size_t n = utf8_put(utf8, byte_level_char((unsigned char)word->data[i]));
-        if (!push_unknown(b, s, utf8, n, i, &unknown)) {
+        if (!push_unknown(b, s, utf8, n, i, &unknown))
             return false;
-        }
     }
     return push_pending(b, s, word->n, &unknown);
 }
@@ -206,15 +193,12 @@ static bool symbols_of_chars(struct encoder *en, struct bpe_scratch *s, const st
         if (plain && size == 1) {
             id = b->ascii[(unsigned char)*c];
         } else {
-            if (!decorated(b, &en->word, &c, &n, i == 0, i + size == word->n)) {
+            if (!decorated(b, &en->word, &c, &n, i == 0, i + size == word->n))
                 return false;
-            }
             id = bpe_find_char(en->t, c, n);
         }
-        if (!(id >= 0 ? push_known(b, s, id, i, &unknown)
-                      : push_unknown(b, s, c, n, i, &unknown))) {
+        if (!(id >= 0 ? push_known(b, s, id, i, &unknown) : push_unknown(b, s, c, n, i, &unknown)))
             return false;
-        }
         i += size;
     }
     return push_pending(b, s, word->n, &unknown);
@@ -235,9 +219,8 @@ static void merge_short(const struct bpe *b, struct bpe_scratch *s)
     uint32_t merge[SHORT_WORD];
     uint32_t rank[SHORT_WORD];
     size_t n = s->n;
-    for (size_t i = 0; i + 1 < n; i++) {
+    for (size_t i = 0; i + 1 < n; i++)
         find_pair(b, s, i, merge, rank);
-    }
     for (;;) {
         size_t best = 0;
         uint32_t lowest = NONE;
@@ -245,9 +228,8 @@ static void merge_short(const struct bpe *b, struct bpe_scratch *s)
             best = rank[i] < lowest ? i : best;
             lowest = rank[i] < lowest ? rank[i] : lowest;
         }
-        if (lowest == NONE) {
+        if (lowest == NONE)
             break;
-        }
         s->id[best] = b->merge[merge[best]].id;
         n--;
         for (size_t i = best + 1; i < n; i++) {
@@ -256,9 +238,8 @@ static void merge_short(const struct bpe *b, struct bpe_scratch *s)
             merge[i - 1] = merge[i];
             rank[i - 1] = rank[i];
         }
-        for (size_t i = best ? best - 1 : 0; i <= best && i + 1 < n; i++) {
+        for (size_t i = best ? best - 1 : 0; i <= best && i + 1 < n; i++)
             find_pair(b, s, i, merge, rank);
-        }
     }
     s->n = n;
 }
@@ -270,16 +251,14 @@ static bool queue_push(struct bpe_scratch *s, uint32_t rank)
     if (s->n_queue == s->queue_capacity) {
         size_t capacity = s->queue_capacity ? s->queue_capacity * 2 : 256;
         uint32_t *queue = realloc(s->queue, capacity * sizeof *queue);
-        if (!queue) {
+        if (!queue)
             return false;
-        }
         s->queue = queue;
         s->queue_capacity = capacity;
     }
     size_t i = s->n_queue++;
-    for (; i && s->queue[(i - 1) / 2] > rank; i = (i - 1) / 2) {
+    for (; i && s->queue[(i - 1) / 2] > rank; i = (i - 1) / 2)
         s->queue[i] = s->queue[(i - 1) / 2];
-    }
     s->queue[i] = rank;
     return true;
 }
@@ -289,12 +268,10 @@ static void queue_pop(struct bpe_scratch *s)
     uint32_t last = s->queue[--s->n_queue];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < s->n_queue; i = child) {
-        if (child + 1 < s->n_queue && s->queue[child + 1] < s->queue[child]) {
+        if (child + 1 < s->n_queue && s->queue[child + 1] < s->queue[child])
             child++;
-        }
-        if (s->queue[child] >= last) {
+        if (s->queue[child] >= last)
             break;
-        }
         s->queue[i] = s->queue[child];
     }
     s->queue[i] = last;
@@ -331,20 +308,17 @@ static bool list_add(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
 static void list_remove(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
 {
     struct symbol *symbol = &s->symbol[at];
-    if (symbol->merge == NONE) {
+    if (symbol->merge == NONE)
         return;
-    }
     struct rank_list *l = &s->list[rank_of(b, symbol->merge)];
-    if (symbol->before == NONE) {
+    if (symbol->before == NONE)
         l->head = symbol->behind;
-    } else {
+    else
         s->symbol[symbol->before].behind = symbol->behind;
-    }
-    if (symbol->behind == NONE) {
+    if (symbol->behind == NONE)
         l->tail = symbol->before;
-    } else {
+    else
         s->symbol[symbol->behind].before = symbol->before;
-    }
     symbol->merge = NONE;
 }
 
@@ -359,18 +333,15 @@ static int compare_positions(const void *a, const void *b)
 static bool list_sort(struct bpe_scratch *s, struct rank_list *l)
 {
     size_t n = 0;
-    for (uint32_t at = l->head; at != NONE; at = s->symbol[at].behind) {
+    for (uint32_t at = l->head; at != NONE; at = s->symbol[at].behind)
         n++;
-    }
     assert(n > 0);
     uint32_t *order = malloc(n * sizeof *order);
-    if (!order) {
+    if (!order)
         return false;
-    }
     size_t i = 0;
-    for (uint32_t at = l->head; at != NONE; at = s->symbol[at].behind) {
+    for (uint32_t at = l->head; at != NONE; at = s->symbol[at].behind)
         order[i++] = at;
-    }
     qsort(order, n, sizeof *order, compare_positions);
     for (i = 0; i < n; i++) {
         s->symbol[order[i]].before = i ? order[i - 1] : NONE;
@@ -388,9 +359,8 @@ static bool pair_changed(const struct bpe *b, struct bpe_scratch *s, uint32_t at
 {
     list_remove(b, s, at);
     struct symbol *symbol = &s->symbol[at];
-    if (symbol->next != NONE) {
+    if (symbol->next != NONE)
         symbol->merge = find_merge(b, s->id[at], s->id[symbol->next]);
-    }
     return symbol->merge == NONE || list_add(b, s, at);
 }
 
@@ -403,9 +373,8 @@ static bool merge_at(const struct bpe *b, struct bpe_scratch *s, uint32_t at)
     s->id[at] = id;
     s->id[right] = -1;
     symbol->next = s->symbol[right].next;
-    if (symbol->next != NONE) {
+    if (symbol->next != NONE)
         s->symbol[symbol->next].prev = at;
-    }
     return pair_changed(b, s, at) && (symbol->prev == NONE || pair_changed(b, s, symbol->prev));
 }
 
@@ -413,36 +382,31 @@ static bool reserve_long(const struct bpe *b, struct bpe_scratch *s)
 {
     if (s->n > s->n_symbols) {
         struct symbol *symbol = realloc(s->symbol, s->n * sizeof *symbol);
-        if (!symbol) {
+        if (!symbol)
             return false;
-        }
         s->symbol = symbol;
         s->n_symbols = s->n;
     }
     if (!s->list) {
         assert(b->n_ranks > 0);
         s->list = malloc(b->n_ranks * sizeof *s->list);
-        for (size_t i = 0; s->list && i < b->n_ranks; i++) {
+        for (size_t i = 0; s->list && i < b->n_ranks; i++)
             s->list[i] = (struct rank_list){.head = NONE, .tail = NONE};
-        }
     }
     return s->list;
 }
 
 static bool merge_long(const struct bpe *b, struct bpe_scratch *s)
 {
-    if (!reserve_long(b, s)) {
+    if (!reserve_long(b, s))
         return false;
-    }
     for (uint32_t i = 0; i < s->n; i++) {
         s->symbol[i] = (struct symbol){
             .prev = i ? i - 1 : NONE, .next = i + 1 < s->n ? i + 1 : NONE, .merge = NONE};
     }
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (!pair_changed(b, s, i)) {
+    for (uint32_t i = 0; i < s->n; i++)
+        if (!pair_changed(b, s, i))
             return false;
-        }
-    }
     while (s->n_queue) {
         struct rank_list *l = &s->list[s->queue[0]];
         if (l->head == NONE) {
@@ -469,24 +433,21 @@ static bool emit_all(struct encoder *en, const struct bpe_scratch *s, const stru
 {
     for (size_t i = 0; i < s->n; i++) {
         size_t end = i + 1 < s->n ? s->start[i + 1] : word->n;
-        if (!encode_emit(en, s->id[i], word, s->start[i], end)) {
+        if (!encode_emit(en, s->id[i], word, s->start[i], end))
             return false;
-        }
     }
     return true;
 }
 
 static void remember(struct cache_slot *slot, const struct bpe_scratch *s, const struct piece *word)
 {
-    if (s->n > CACHE_IDS) {
+    if (s->n > CACHE_IDS)
         return;
-    }
     slot->n_key = (unsigned char)word->n;
     slot->n_ids = (unsigned char)s->n;
     memcpy(slot->key, word->data, word->n);
-    if (s->n) {
+    if (s->n)
         memcpy(slot->id, s->id, s->n * sizeof *s->id);
-    }
 }
 
 static bool encode_part(struct encoder *en, const struct piece *word)
@@ -496,23 +457,19 @@ static bool encode_part(struct encoder *en, const struct piece *word)
     struct cache_slot *slot = NULL;
     if (word->n <= CACHE_KEY && !en->where) {
         slot = &s->cache[hash_bytes(word->data, word->n) & (CACHE_SLOTS - 1)];
-        if (slot->n_key == word->n && memcmp(slot->key, word->data, word->n) == 0) {
+        if (slot->n_key == word->n && memcmp(slot->key, word->data, word->n) == 0)
             return encode_emit_all(en, slot->id, slot->n_ids);
-        }
     }
     s->n = 0;
     bool good = b->raw ? symbols_of_bytes(b, s, word) : symbols_of_chars(en, s, word);
-    if (good && s->n <= SHORT_WORD) {
+    if (good && s->n <= SHORT_WORD)
         merge_short(b, s);
-    } else if (good && b->n_ranks > 0) {
+    else if (good && b->n_ranks > 0)
         good = merge_long(b, s);
-    }
-    if (!good) {
+    if (!good)
         return err_no_memory(en->e);
-    }
-    if (slot) {
+    if (slot)
         remember(slot, s, word);
-    }
     return emit_all(en, s, word);
 }
 
@@ -526,9 +483,8 @@ static bool may_cut(const struct encoder *en, uint32_t left, const char *right)
 {
     const struct bpe *b = &en->t->bpe;
     size_t bit = bpe_joint_bit(b, left, utf8_get(right));
-    if (b->joint[bit / 64] >> bit % 64 & 1) {
+    if (b->joint[bit / 64] >> bit % 64 & 1)
         return false;
-    }
     /* An unknown character may be fused with what stands before. */
     return is_known(en, right);
 }
@@ -540,15 +496,13 @@ static bool encode_cut(struct encoder *en, const struct piece *word)
     for (size_t i = 0; i < word->n; i += utf8_size(word->data[i])) {
         if (i && may_cut(en, left, word->data + i)) {
             struct piece part = piece_slice(word, start, i);
-            if (!encode_part(en, &part)) {
+            if (!encode_part(en, &part))
                 return false;
-            }
             start = i;
         }
         /* Where nothing stands for an unknown character, its neighbours meet. */
-        if (en->t->bpe.unk >= 0 || is_known(en, word->data + i)) {
+        if (en->t->bpe.unk >= 0 || is_known(en, word->data + i))
             left = utf8_get(word->data + i);
-        }
     }
     struct piece part = piece_slice(word, start, word->n);
     return encode_part(en, &part);
@@ -558,31 +512,26 @@ static bool encode_cut(struct encoder *en, const struct piece *word)
 static int32_t whole_word(struct encoder *en, const struct piece *word)
 {
     const struct vocab *v = &en->t->vocab;
-    if (!en->t->bpe.raw) {
+    if (!en->t->bpe.raw)
         return vocab_find(v, word->data, word->n);
-    }
     char spelled[256];
     size_t n = 0;
-    if (word->n > sizeof spelled / 2) {
+    if (word->n > sizeof spelled / 2)
         return -1; /* no vocabulary has words of 128 bytes */
-    }
-    for (size_t i = 0; i < word->n; i++) {
+    for (size_t i = 0; i < word->n; i++)
         n += utf8_put(spelled + n, byte_level_char((unsigned char)word->data[i]));
-    }
     return vocab_find(v, spelled, n);
 }
 
 bool bpe_encode(struct encoder *en, const struct piece *word)
 {
     const struct bpe *b = &en->t->bpe;
-    if (word->n >= NONE) {
+    if (word->n >= NONE)
         return err_set(en->e, ERR_RUNTIME, "a word of %zu bytes is too long to tokenize", word->n);
-    }
     if (b->ignore_merges) {
         int32_t id = whole_word(en, word);
-        if (id >= 0 && encode_may_become(en, id)) {
+        if (id >= 0 && encode_may_become(en, id))
             return encode_emit(en, id, word, 0, word->n);
-        }
     }
     return b->joint ? encode_cut(en, word) : encode_part(en, word);
 }
@@ -590,9 +539,8 @@ bool bpe_encode(struct encoder *en, const struct piece *word)
 struct bpe_scratch *bpe_scratch_new(struct err *e)
 {
     struct bpe_scratch *s = calloc(1, sizeof *s);
-    if (s) {
+    if (s)
         s->cache = calloc(CACHE_SLOTS, sizeof *s->cache);
-    }
     if (!s || !s->cache) {
         bpe_scratch_free(s);
         err_no_memory(e);

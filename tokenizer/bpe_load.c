@@ -58,11 +58,9 @@ static int32_t find_joined(struct loader *l, struct bytes left, struct bytes rig
 {
     /* Mostly the merges that make a piece follow each other, and pieces the order of their ids. */
     const int32_t last = l->n ? l->list[l->n - 1].id : -1;
-    for (int32_t guess = last; guess <= last + 1; guess++) {
-        if (is_joined(&l->t->vocab, guess, left, right)) {
+    for (int32_t guess = last; guess <= last + 1; guess++)
+        if (is_joined(&l->t->vocab, guess, left, right))
             return guess;
-        }
-    }
     text_clear(&l->joined);
     if (!text_add(&l->joined, (const char *)left.data, left.size) ||
         !text_add(&l->joined, (const char *)right.data, right.size)) {
@@ -71,28 +69,24 @@ static int32_t find_joined(struct loader *l, struct bytes left, struct bytes rig
     }
     const struct bytes name = {(const unsigned char *)l->joined.data, l->joined.n};
     const int32_t id = vocab_find(&l->t->vocab, l->joined.data, l->joined.n);
-    if (id < 0) {
+    if (id < 0)
         unknown_piece(l, name);
-    }
     return id;
 }
 
 static bool reserve(struct loader *l)
 {
-    if (l->n < l->capacity) {
+    if (l->n < l->capacity)
         return true;
-    }
     size_t capacity = l->capacity ? l->capacity * 2 : 4096;
-    if (capacity > UINT32_MAX / 4) {
+    if (capacity > UINT32_MAX / 4)
         return err_no_memory(l->e);
-    }
     struct bpe_merge *list = realloc(l->list, capacity * sizeof *list);
     l->list = list ? list : l->list;
     uint32_t *rank = l->ranked ? realloc(l->rank, capacity * sizeof *rank) : NULL;
     l->rank = rank ? rank : l->rank;
-    if (!list || (l->ranked && !rank)) {
+    if (!list || (l->ranked && !rank))
         return err_no_memory(l->e);
-    }
     l->capacity = capacity;
     return true;
 }
@@ -104,13 +98,11 @@ static bool look_up(struct loader *l, const struct named_merge *m)
         .left = vocab_find_hashed(v, m->hash_left, (const char *)m->left.data, m->left.size),
         .right = vocab_find_hashed(v, m->hash_right, (const char *)m->right.data, m->right.size),
     };
-    if (found.left < 0 || found.right < 0) {
+    if (found.left < 0 || found.right < 0)
         return unknown_piece(l, found.left < 0 ? m->left : m->right);
-    }
     found.id = find_joined(l, m->left, behind_prefix(l, m->right));
-    if (found.id < 0 || !reserve(l)) {
+    if (found.id < 0 || !reserve(l))
         return false;
-    }
     l->list[l->n++] = found;
     return true;
 }
@@ -127,9 +119,8 @@ static bool flush(struct loader *l)
         vocab_prefetch_text(v, l->batch[i].hash_right);
     }
     bool good = true;
-    for (size_t i = 0; good && i < l->n_batch; i++) {
+    for (size_t i = 0; good && i < l->n_batch; i++)
         good = look_up(l, &l->batch[i]);
-    }
     l->n_batch = 0;
     return good;
 }
@@ -137,9 +128,8 @@ static bool flush(struct loader *l)
 /* Both names must last until the batch is flushed. */
 static bool put(struct loader *l, struct bytes left, struct bytes right)
 {
-    if (l->n_batch == BATCH && !flush(l)) {
+    if (l->n_batch == BATCH && !flush(l))
         return false;
-    }
     struct named_merge *m = &l->batch[l->n_batch++];
     *m = (struct named_merge){
         .left = left,
@@ -167,9 +157,8 @@ static void enter(struct bpe *b, size_t i)
     const struct bpe_merge *m = &b->merge[i];
     const uint32_t hash = bpe_hash(m->left, m->right);
     size_t at = hash & (b->n_slots - 1);
-    while (b->slot[at] && ((b->slot[at] ^ hash) & ~place || !is_pair(b, b->slot[at] & place, m))) {
+    while (b->slot[at] && ((b->slot[at] ^ hash) & ~place || !is_pair(b, b->slot[at] & place, m)))
         at = (at + 1) & (b->n_slots - 1);
-    }
     b->slot[at] = (hash & ~place) | (uint32_t)(i + 1); /* of two equal ones the last counts */
 }
 
@@ -184,16 +173,13 @@ static bool build_table(struct loader *l)
     l->list = NULL;
     l->rank = NULL;
     b->n_slots = 16;
-    while (b->n_slots < b->n_merges + b->n_merges / 2) {
+    while (b->n_slots < b->n_merges + b->n_merges / 2)
         b->n_slots *= 2;
-    }
-    while ((size_t)1 << b->merge_bits <= b->n_merges) {
+    while ((size_t)1 << b->merge_bits <= b->n_merges)
         b->merge_bits++;
-    }
     b->slot = calloc(b->n_slots, sizeof *b->slot);
-    if (!b->slot) {
+    if (!b->slot)
         return err_no_memory(l->e);
-    }
     for (size_t i = 0; i < b->n_merges; i++) {
         if (i + PREFETCH_AHEAD < b->n_merges) {
             const struct bpe_merge *later = &b->merge[i + PREFETCH_AHEAD];
@@ -233,12 +219,10 @@ static bool put_line(struct loader *l, struct bytes line)
 /* A string that lasts: in the file, or with its escapes undone a copy. */
 static bool scan_name(struct loader *l, struct json_scan *s, struct bytes *out)
 {
-    if (!json_scan_string(s, out)) {
+    if (!json_scan_string(s, out))
         return false;
-    }
-    if ((uintptr_t)out->data - (uintptr_t)s->text < s->n) {
+    if ((uintptr_t)out->data - (uintptr_t)s->text < s->n)
         return true;
-    }
     out->data = (const unsigned char *)arena_text(&l->copies, (const char *)out->data, out->size);
     return out->data || err_no_memory(l->e);
 }
@@ -247,9 +231,8 @@ static bool scan_name(struct loader *l, struct json_scan *s, struct bytes *out)
 static bool put_item(struct loader *l, struct json_scan *s)
 {
     struct bytes left, right;
-    if (json_scan_is(s, JSON_STRING)) {
+    if (json_scan_is(s, JSON_STRING))
         return scan_name(l, s, &left) && put_line(l, left);
-    }
     bool good = json_scan_is(s, JSON_ARRAY) && json_scan_array(s) && json_scan_element(s) &&
                 scan_name(l, s, &left) && json_scan_element(s) && scan_name(l, s, &right) &&
                 !json_scan_element(s) && !s->failed;
@@ -262,17 +245,15 @@ bool bpe_scan_merges(struct tokenizer *t, struct json_scan *s, struct err *e)
 {
     struct loader l = {.t = t, .e = e};
     bool good = json_scan_array(s);
-    while (good && json_scan_element(s)) {
+    while (good && json_scan_element(s))
         good = put_item(&l, s);
-    }
     return finish_merges(&l, good && !s->failed);
 }
 
 static bool load_merges(struct tokenizer *t, struct bytes text, struct err *e)
 {
-    if (!text.data) {
+    if (!text.data)
         return err_set(e, ERR_LOAD, "there is no list of \"merges\"");
-    }
     struct json_scan s;
     json_scan_begin(&s, (const char *)text.data, text.size, e);
     const bool good = bpe_scan_merges(t, &s, e) && json_scan_done(&s);
@@ -314,12 +295,10 @@ static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
     for (size_t at = utf8_size(*text); at < token.size; at += utf8_size(text[at])) {
         int32_t left = vocab_find(v, text, at);
         int32_t right = left < 0 ? -1 : vocab_find(v, text + at, token.size - at);
-        if (right < 0) {
+        if (right < 0)
             continue;
-        }
-        if (!reserve(l)) {
+        if (!reserve(l))
             return false;
-        }
         assert(l->list && l->rank);
         l->rank[l->n] = rank;
         l->list[l->n++] = (struct bpe_merge){left, right, id};
@@ -349,17 +328,15 @@ static const char *affix(struct tokenizer *t, const struct json *options, const 
 bool bpe_load_options(struct tokenizer *t, const struct json *options, struct err *e)
 {
     struct bpe *b = &t->bpe;
-    if (json_number(json_get(options, "dropout"), 0) != 0) {
+    if (json_number(json_get(options, "dropout"), 0) != 0)
         return err_set(e, ERR_LOAD, "BPE with a \"dropout\" is not supported");
-    }
     b->fuse_unk = json_bool(json_get(options, "fuse_unk"), false);
     b->has_byte_fallback = json_bool(json_get(options, "byte_fallback"), false);
     b->ignore_merges = json_bool(json_get(options, "ignore_merges"), false);
     b->prefix = affix(t, options, "continuing_subword_prefix");
     b->suffix = affix(t, options, "end_of_word_suffix");
-    if (!b->prefix || !b->suffix) {
+    if (!b->prefix || !b->suffix)
         return err_no_memory(e);
-    }
     const char *unk = json_text(json_get(options, "unk_token"), NULL);
     b->unk = unk ? vocab_find(&t->vocab, unk, strlen(unk)) : -1;
     return true;
@@ -391,9 +368,8 @@ static void find_bytes(struct tokenizer *t)
 static uint32_t last_char(struct bytes piece)
 {
     size_t at = piece.size - 1;
-    while (at > 0 && (piece.data[at] & 0xC0) == 0x80) {
+    while (at > 0 && (piece.data[at] & 0xC0) == 0x80)
         at--;
-    }
     return utf8_get((const char *)piece.data + at);
 }
 
@@ -408,17 +384,14 @@ static bool is_plain_piece(const struct bpe *b, int32_t id, struct bytes piece)
 static bool build_joints(struct tokenizer *t, struct err *e)
 {
     struct bpe *b = &t->bpe;
-    if (b->raw || *b->prefix || *b->suffix || b->n_ranks == 0) {
+    if (b->raw || *b->prefix || *b->suffix || b->n_ranks == 0)
         return true;
-    }
     b->joint_bits = 12;
-    while (b->joint_bits < 22 && (size_t)1 << b->joint_bits < (size_t)b->n_ranks * 8) {
+    while (b->joint_bits < 22 && (size_t)1 << b->joint_bits < (size_t)b->n_ranks * 8)
         b->joint_bits++;
-    }
     b->joint = arena_array(&t->arena, ((size_t)1 << b->joint_bits) / 64, sizeof *b->joint);
-    if (!b->joint) {
+    if (!b->joint)
         return err_no_memory(e);
-    }
     for (size_t i = 0; i < b->n_merges; i++) {
         const struct bpe_merge *m = &b->merge[i];
         const struct bytes left = vocab_piece(&t->vocab, m->left);

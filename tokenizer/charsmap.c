@@ -11,9 +11,8 @@
 /* Unit i, 0 (which leads nowhere) behind the end. Its parts: s-yata/darts-clone, darts.h. */
 static uint32_t unit_at(const struct charsmap *m, size_t i)
 {
-    if (i >= m->n_units) {
+    if (i >= m->n_units)
         return 0;
-    }
     const unsigned char *u = m->unit + i * 4;
     return (uint32_t)u[0] | (uint32_t)u[1] << 8 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 24;
 }
@@ -43,16 +42,14 @@ static const char *charsmap_find(const struct charsmap *m, const char *s, size_t
         unsigned char byte = (unsigned char)s[i];
         at ^= byte;
         uint32_t unit = unit_at(m, at);
-        if ((unit & (1u << 31 | 0xFF)) != byte) {
+        if ((unit & (1u << 31 | 0xFF)) != byte)
             break;
-        }
         at ^= unit_offset(unit);
         if (unit >> 8 & 1) {
             found = charsmap_text(m, unit_at(m, at) & 0x7FFFFFFF, size);
             *used = i + 1;
-            if (shortest) {
+            if (shortest)
                 break;
-            }
         }
     }
     return found;
@@ -93,15 +90,13 @@ static bool map_grapheme(struct text *out, const struct piece *in, size_t start,
                          const struct charsmap *m)
 {
     bool found = false;
-    if (end - start < 6 && !map_part(out, in, start, end, m, &found)) {
+    if (end - start < 6 && !map_part(out, in, start, end, m, &found))
         return false;
-    }
     for (size_t i = start; !found && i < end;) {
         size_t next = i + utf8_size(in->data[i]);
         bool one;
-        if (!map_part(out, in, i, next, m, &one) || (!one && !text_copy(out, in, i, next))) {
+        if (!map_part(out, in, i, next, m, &one) || (!one && !text_copy(out, in, i, next)))
             return false;
-        }
         i = next;
     }
     return true;
@@ -113,9 +108,8 @@ bool charsmap_run(struct text *out, const struct piece *in, const struct charsma
     size_t start = 0;
     for (size_t i = 0; i < in->n; i += utf8_size(in->data[i])) {
         if (unicode_grapheme_begins(&state, utf8_get(in->data + i)) && i > start) {
-            if (!map_grapheme(out, in, start, i, m)) {
+            if (!map_grapheme(out, in, start, i, m))
                 return false;
-            }
             start = i;
         }
     }
@@ -134,9 +128,8 @@ static const char *spm_prefix(const struct tokenizer *t, const struct charsmap *
         return s;
     }
     const char *to = charsmap_find(m, s, n, false, used, size);
-    if (to && (*used == n || ((unsigned char)s[*used] & 0xC0) != 0x80)) {
+    if (to && (*used == n || ((unsigned char)s[*used] & 0xC0) != 0x80))
         return to;
-    }
     *used = *size = utf8_size(*s);
     return s;
 }
@@ -149,9 +142,8 @@ static size_t spm_begin(const struct tokenizer *t, const struct charsmap *m, con
     for (; i < in->n; i += used) {
         size_t size;
         const char *to = spm_prefix(t, m, in->data + i, in->n - i, &used, &size);
-        if (size != 1 || *to != ' ') {
+        if (size != 1 || *to != ' ')
             break;
-        }
     }
     return i;
 }
@@ -168,16 +160,13 @@ static bool spm_apply(struct text *out, const struct piece *in, size_t i, const 
         const char *from = in->data + i;
         const char *to = spm_prefix(t, m, from, in->n - i, &used, &size);
         size_t skip = 0;
-        while (blank && skip < size && to[skip] == ' ') {
+        while (blank && skip < size && to[skip] == ' ')
             skip++;
-        }
         if (to == from ? !text_copy(out, in, i + skip, i + used)
-                       : !text_put(out, to + skip, size - skip, in, i, i + used)) {
+                       : !text_put(out, to + skip, size - skip, in, i, i + used))
             return false;
-        }
-        if (skip < size) {
+        if (skip < size)
             blank = few_blanks && to[size - 1] == ' ';
-        }
     }
     return true;
 }
@@ -196,15 +185,13 @@ bool spm_normalize(struct text *out, const struct piece *in, const struct tokeni
 {
     const bool few_blanks = rules->remove_extra_whitespaces;
     size_t begin = few_blanks ? spm_begin(t, &rules->charsmap, in) : 0;
-    if (begin == in->n) {
+    if (begin == in->n)
         return true;
-    }
     bool dummy = rules->add_dummy_prefix;
     bool suffix = rules->treat_whitespace_as_suffix;
     if ((dummy && !suffix && !text_put(out, " ", 1, in, 0, 0)) ||
-        !spm_apply(out, in, begin, t, &rules->charsmap, few_blanks)) {
+        !spm_apply(out, in, begin, t, &rules->charsmap, few_blanks))
         return false;
-    }
     while (few_blanks &&
            (drop_end(out, " ", 1) ||
             (rules->escape_whitespaces && drop_end(out, spm_blank, sizeof spm_blank - 1)))) {

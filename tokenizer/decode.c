@@ -56,11 +56,9 @@ struct decoder {
 
 static bool append_times(struct text *out, const char *s, size_t n, size_t times)
 {
-    for (size_t i = 0; i < times; i++) {
-        if (!text_add(out, s, n)) {
+    for (size_t i = 0; i < times; i++)
+        if (!text_add(out, s, n))
             return false;
-        }
-    }
     return true;
 }
 
@@ -79,9 +77,8 @@ static bool run_byte_level(struct text *out, const struct piece *in)
             return text_add(out, in->data, in->n);
         }
         char c = (char)byte;
-        if (!text_add(out, &c, 1)) {
+        if (!text_add(out, &c, 1))
             return false;
-        }
     }
     return true;
 }
@@ -99,9 +96,8 @@ static bool run_byte_fallback(struct text *out, const struct piece *in)
     bool shape = in->n == 6 && memcmp(in->data, "<0x", 3) == 0 && in->data[5] == '>';
     int high = shape ? hex_digit(in->data[3]) : -1;
     int low = shape ? hex_digit(in->data[4]) : -1;
-    if (high < 0 || low < 0) {
+    if (high < 0 || low < 0)
         return text_add(out, in->data, in->n);
-    }
     char byte = (char)(high * 16 + low);
     return text_add(out, &byte, 1);
 }
@@ -111,15 +107,13 @@ static bool run_metaspace(const struct decode_step *d, const struct step_state *
 {
     for (size_t i = 0; i < in->n;) {
         if (!starts_with(in, i, d->content, d->n_content)) {
-            if (!text_add(out, in->data + i, 1)) {
+            if (!text_add(out, in->data + i, 1))
                 return false;
-            }
             i++;
             continue;
         }
-        if ((s->started || !d->prepends) && !text_add(out, " ", 1)) {
+        if ((s->started || !d->prepends) && !text_add(out, " ", 1))
             return false;
-        }
         i += d->n_content;
     }
     return true;
@@ -132,25 +126,22 @@ static bool run_strip(const struct decode_step *d, struct step_state *s, struct 
 {
     size_t n = d->n_content;
     size_t begin = 0;
-    if (!d->fused) {
+    if (!d->fused)
         *s = (struct step_state){.started = s->started};
-    }
     while (s->stripped < d->start && starts_with(in, begin, d->content, n)) {
         begin += n;
         s->stripped++;
     }
-    if (begin < in->n) {
+    if (begin < in->n)
         s->stripped = d->start;
-    }
     size_t end = in->n;
     size_t held = 0;
     while (held < d->stop && end - begin >= n && memcmp(in->data + end - n, d->content, n) == 0) {
         end -= n;
         held++;
     }
-    if (!d->fused) {
+    if (!d->fused)
         return text_add(out, in->data + begin, end - begin);
-    }
     /* All of it may be held back, and then the oldest of what is too much is let go. */
     size_t before = s->held;
     s->held = begin == end ? before + held : held;
@@ -170,13 +161,11 @@ static bool run_replace(struct decoder *dec, const struct decode_step *d, struct
     while (from <= in->n && pattern_find(&d->pattern, dec->regex, in->data, in->n, from, &m,
                                          &ignored) == REGEX_MATCH) {
         if (!text_add(out, in->data + done, m.start - done) ||
-            !text_add(out, d->content, d->n_content)) {
+            !text_add(out, d->content, d->n_content))
             return false;
-        }
         done = from = m.end;
-        if (m.start == m.end) {
+        if (m.start == m.end)
             from += from < in->n ? utf8_size(in->data[from]) : 1;
-        }
     }
     return text_add(out, in->data + done, in->n - done);
 }
@@ -186,9 +175,8 @@ static bool run_replace(struct decoder *dec, const struct decode_step *d, struct
 static bool run_bpe(const struct decode_step *d, struct step_state *s, struct text *out,
                     const struct piece *in)
 {
-    if (!append_times(out, " ", 1, s->held)) {
+    if (!append_times(out, " ", 1, s->held))
         return false;
-    }
     s->held = 0;
     size_t done = 0;
     const char *hit;
@@ -196,9 +184,8 @@ static bool run_bpe(const struct decode_step *d, struct step_state *s, struct te
            (hit = memmem(in->data + done, in->n - done, d->content, d->n_content))) {
         size_t at = (size_t)(hit - in->data);
         bool last = at + d->n_content == in->n;
-        if (!text_add(out, in->data + done, at - done) || (!last && !text_add(out, " ", 1))) {
+        if (!text_add(out, in->data + done, at - done) || (!last && !text_add(out, " ", 1)))
             return false;
-        }
         s->held = last;
         done = at + d->n_content;
     }
@@ -214,9 +201,8 @@ static bool clean_up(struct text *out, const char *text, size_t n)
         {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
     };
     size_t begin = out->n;
-    if (!text_add(out, text, n)) {
+    if (!text_add(out, text, n))
         return false;
-    }
     for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
         size_t n_from = strlen(rules[r][0]);
         size_t n_to = strlen(rules[r][1]); /* never longer */
@@ -258,18 +244,15 @@ static bool run_ctc(const struct decode_step *d, struct step_state *s, struct te
     bool repeated = s->started && s->previous.n == in->n &&
                     (in->n == 0 || memcmp(s->previous.data, in->data, in->n) == 0);
     text_clear(&s->previous);
-    if (!text_add(&s->previous, in->data, in->n) || repeated) {
+    if (!text_add(&s->previous, in->data, in->n) || repeated)
         return repeated;
-    }
     struct text kept = {0};
     bool good = true;
-    for (size_t i = 0; good && i < in->n;) {
-        if (d->n_content && starts_with(in, i, d->content, d->n_content)) {
+    for (size_t i = 0; good && i < in->n;)
+        if (d->n_content && starts_with(in, i, d->content, d->n_content))
             i += d->n_content;
-        } else {
+        else
             good = text_add(&kept, in->data + i++, 1);
-        }
-    }
     if (!d->cleanup || !good || !kept.n) {
         good = good && text_add(out, kept.data ? kept.data : "", kept.n);
         text_free(&kept);
@@ -330,16 +313,14 @@ static bool run_step(struct decoder *dec, size_t i, struct text *out, const stru
 struct bytes decoder_next(struct decoder *d, int32_t id)
 {
     struct bytes spelled = tokenizer_piece(d->t, id);
-    if (!spelled.data || (!d->show_special && tokenizer_is_special(d->t, id))) {
+    if (!spelled.data || (!d->show_special && tokenizer_is_special(d->t, id)))
         return (struct bytes){(const unsigned char *)"", 0};
-    }
     struct piece in = {.data = (const char *)spelled.data, .n = spelled.size};
     for (size_t i = 0; i < d->t->n_decode_steps; i++) {
         struct text *out = &d->text[i % 2];
         text_clear(out);
-        if (!run_step(d, i, out, &in)) {
+        if (!run_step(d, i, out, &in))
             return (struct bytes){(const unsigned char *)"", 0}; /* no memory for one token */
-        }
         d->state[i].started = true;
         in = text_piece(out, &in);
     }
@@ -367,12 +348,10 @@ struct decoder *decoder_new(const struct tokenizer *t, bool show_special, struct
 
 void decoder_free(struct decoder *d)
 {
-    if (!d) {
+    if (!d)
         return;
-    }
-    for (size_t i = 0; d->state && i < d->t->n_decode_steps; i++) {
+    for (size_t i = 0; d->state && i < d->t->n_decode_steps; i++)
         text_free(&d->state[i].previous);
-    }
     free(d->state);
     text_free(&d->text[0]);
     text_free(&d->text[1]);
@@ -404,9 +383,8 @@ struct loading {
 
 static bool add_step(struct loading *l, struct decode_step step)
 {
-    if (l->n == MAX_STEPS) {
+    if (l->n == MAX_STEPS)
         return err_set(l->e, ERR_LOAD, "decoder: more than %d steps", MAX_STEPS);
-    }
     step.fused = l->fused;
     l->step[l->n++] = step;
     return true;
@@ -456,12 +434,10 @@ static bool load_metaspace(struct loading *l, const struct json *j)
         .prepends =
             strcmp(scheme, "never") != 0 && json_bool(json_get(j, "add_prefix_space"), true),
     };
-    if (!keep_content(l, &d, j, "replacement")) {
+    if (!keep_content(l, &d, j, "replacement"))
         return false;
-    }
-    if (d.n_content == 0) {
+    if (d.n_content == 0)
         return err_set(l->e, ERR_LOAD, "decoder Metaspace: \"replacement\" is empty");
-    }
     return add_step(l, d);
 }
 
@@ -471,17 +447,14 @@ static bool load_strip(struct loading *l, const struct json *j)
     int64_t start;
     int64_t stop;
     if (!json_integer(json_get(j, "start"), 0, INT32_MAX, &start) ||
-        !json_integer(json_get(j, "stop"), 0, INT32_MAX, &stop)) {
+        !json_integer(json_get(j, "stop"), 0, INT32_MAX, &stop))
         return err_set(l->e, ERR_LOAD, "decoder Strip: \"start\" and \"stop\" must be counts");
-    }
     d.start = (size_t)start;
     d.stop = (size_t)stop;
-    if (!keep_content(l, &d, j, "content")) {
+    if (!keep_content(l, &d, j, "content"))
         return false;
-    }
-    if (d.n_content == 0 || utf8_size(*d.content) != d.n_content) {
+    if (d.n_content == 0 || utf8_size(*d.content) != d.n_content)
         return err_set(l->e, ERR_LOAD, "decoder Strip: \"content\" must be one character");
-    }
     return add_step(l, d);
 }
 
@@ -489,9 +462,8 @@ static bool load_replace(struct loading *l, const struct json *j)
 {
     struct decode_step d = {.type = DECODE_REPLACE};
     if (!pattern_load(&d.pattern, json_get(j, "pattern"), l->t, "decoder Replace", l->e) ||
-        !keep_content(l, &d, j, "content")) {
+        !keep_content(l, &d, j, "content"))
         return false;
-    }
     bool one_char = d.pattern.literal && d.pattern.n_literal == utf8_size(*d.pattern.literal);
     if ((l->fused && !one_char) || (l->bytes && d.pattern.regex)) {
         return err_set(l->e, ERR_LOAD,
@@ -530,14 +502,11 @@ static bool load_steps(struct loading *l, const struct json *j);
 static bool load_sequence(struct loading *l, const struct json *j)
 {
     const struct json *list = json_get(j, "decoders");
-    if (!list || json_type(list) != JSON_ARRAY) {
+    if (!list || json_type(list) != JSON_ARRAY)
         return err_set(l->e, ERR_LOAD, "decoder Sequence has no list of \"decoders\"");
-    }
-    for (const struct json *c = json_first(list); c; c = json_next(c)) {
-        if (!load_steps(l, c)) {
+    for (const struct json *c = json_first(list); c; c = json_next(c))
+        if (!load_steps(l, c))
             return false;
-        }
-    }
     return true;
 }
 
@@ -561,13 +530,11 @@ static const struct {
 static bool load_steps(struct loading *l, const struct json *j)
 {
     const char *type = component_type(j, "decoder", l->e);
-    if (!type) {
+    if (!type)
         return false;
-    }
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-        if (strcmp(type, types[i].type) != 0) {
+        if (strcmp(type, types[i].type) != 0)
             continue;
-        }
         if (l->fused && !types[i].any) {
             return err_set(l->e, ERR_LOAD,
                            "decoder \"%s\" behind Fuse or ByteLevel is not supported", type);
@@ -581,9 +548,8 @@ static bool keep_steps(struct loading *l)
 {
     struct tokenizer *t = l->t;
     t->decode_step = arena_array(&t->arena, l->n, sizeof *t->decode_step);
-    if (!t->decode_step) {
+    if (!t->decode_step)
         return err_no_memory(l->e);
-    }
     memcpy(t->decode_step, l->step, l->n * sizeof *t->decode_step);
     t->n_decode_steps = l->n;
     return true;

@@ -11,9 +11,8 @@ bool ids_push(struct ids *list, int32_t id, struct err *e)
         size_t capacity = list->capacity ? list->capacity * 2 : 64;
         size_t size;
         int32_t *ids = checked_mul(capacity, sizeof *ids, &size) ? realloc(list->id, size) : NULL;
-        if (!ids) {
+        if (!ids)
             return err_no_memory(e);
-        }
         list->id = ids;
         list->capacity = capacity;
     }
@@ -34,9 +33,8 @@ static bool spans_push(struct token_spans *list, struct token_span span, struct 
         size_t size;
         struct token_span *at =
             checked_mul(capacity, sizeof *at, &size) ? realloc(list->at, size) : NULL;
-        if (!at) {
+        if (!at)
             return err_no_memory(e);
-        }
         list->at = at;
         list->capacity = capacity;
     }
@@ -58,11 +56,9 @@ bool encode_emit(struct encoder *en, int32_t id, const struct piece *in, size_t 
 
 bool encode_emit_all(struct encoder *en, const int32_t *id, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (!ids_push(en->out, id[i], en->e)) {
+    for (size_t i = 0; i < n; i++)
+        if (!ids_push(en->out, id[i], en->e))
             return false;
-        }
-    }
     return true;
 }
 
@@ -93,9 +89,8 @@ bool encode_cut_added(struct encoder *en, const struct added_set *set, const str
     while ((token = added_find(&en->t->added, set, in, parse_special, &search, &match))) {
         struct piece before = piece_slice(in, min_size(done, match.start), match.start);
         if ((before.n && !plain(en, &before)) ||
-            !encode_emit(en, token->id, in, match.start, match.end)) {
+            !encode_emit(en, token->id, in, match.start, match.end))
             return false;
-        }
         done = match.end;
     }
     struct piece rest = piece_slice(in, done, in->n);
@@ -112,11 +107,9 @@ bool encode_raw(struct encoder *en, const struct piece *in)
 bool encode_around(struct encoder *en, const int32_t *id, size_t n, const struct piece *in,
                    size_t at)
 {
-    for (size_t i = 0; i < n && en->flags & ENCODE_ADD_SPECIAL; i++) {
-        if (!encode_emit(en, id[i], in, at, at)) {
+    for (size_t i = 0; i < n && en->flags & ENCODE_ADD_SPECIAL; i++)
+        if (!encode_emit(en, id[i], in, at, at))
             return false;
-        }
-    }
     return true;
 }
 
@@ -125,9 +118,8 @@ bool encode_around(struct encoder *en, const int32_t *id, size_t n, const struct
 /* Buffers keep origins from their first byte on or not at all, so a change empties them. */
 static void track(struct encoder *en, bool on)
 {
-    if (en->escaped.track == on) {
+    if (en->escaped.track == on)
         return;
-    }
     struct text *fixed[] = {&en->escaped, &en->normalize.text[0], &en->normalize.text[1]};
     for (size_t i = 0; i < ARRAY_LEN(fixed); i++) {
         text_free(fixed[i]);
@@ -147,9 +139,8 @@ bool encode_begin(struct encoder *en, struct piece *in, unsigned flags, bool tra
     en->escapes = utf8_valid_prefix(in->data, in->n) < in->n;
     if (en->escapes) {
         text_clear(&en->escaped);
-        if (!text_escape(&en->escaped, in)) {
+        if (!text_escape(&en->escaped, in))
             return err_no_memory(en->e);
-        }
         *in = text_piece(&en->escaped, in);
     }
     return true;
@@ -193,9 +184,8 @@ struct encoder *encoder_new(const struct tokenizer *t, struct err *e)
 
 void encoder_free(struct encoder *en)
 {
-    if (!en) {
+    if (!en)
         return;
-    }
     for (size_t i = 0; en->stage && en->spelled && i < en->t->n_pretokenizers; i++) {
         text_free(&en->stage[i]);
         text_free(&en->spelled[i]);

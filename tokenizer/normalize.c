@@ -42,9 +42,8 @@ struct normalizer {
 static size_t chars_of(const struct piece *in, size_t start, size_t end, uint32_t *out)
 {
     size_t n = 0;
-    for (size_t i = start; i < end; i += utf8_size(in->data[i])) {
+    for (size_t i = start; i < end; i += utf8_size(in->data[i]))
         out[n++] = utf8_get(in->data + i);
-    }
     return n;
 }
 
@@ -53,9 +52,8 @@ static bool normalize_part(struct text *out, const struct piece *in, size_t star
 {
     uint32_t few[16];
     uint32_t *chars = end - start <= ARRAY_LEN(few) ? few : malloc((end - start) * sizeof *chars);
-    if (!chars) {
+    if (!chars)
         return false;
-    }
     size_t n = chars_of(in, start, end, chars);
     size_t room = unicode_decomposed_count(chars, n, form) * 2;
     uint32_t few_out[64];
@@ -68,12 +66,10 @@ static bool normalize_part(struct text *out, const struct piece *in, size_t star
             good = text_put(out, utf8, utf8_put(utf8, done[i]), in, start, end);
         }
     }
-    if (chars != few) {
+    if (chars != few)
         free(chars);
-    }
-    if (done != few_out) {
+    if (done != few_out)
         free(done);
-    }
     return good;
 }
 
@@ -88,9 +84,8 @@ static bool find_unstable(const struct piece *in, enum unicode_form form, size_t
             continue;
         }
         uint32_t c = utf8_get(in->data + i);
-        if (unicode_is_boundary(c, form)) {
+        if (unicode_is_boundary(c, form))
             *part = i;
-        }
         if (!unicode_is_stable(c, form)) {
             *at = i;
             return true;
@@ -107,12 +102,10 @@ static bool run_form(struct text *out, const struct piece *in, enum unicode_form
     size_t part;
     while (find_unstable(in, form, &at, &part)) {
         size_t end = at + utf8_size(in->data[at]);
-        while (end < in->n && !unicode_is_boundary(utf8_get(in->data + end), form)) {
+        while (end < in->n && !unicode_is_boundary(utf8_get(in->data + end), form))
             end += utf8_size(in->data[end]);
-        }
-        if (!text_copy(out, in, done, part) || !normalize_part(out, in, part, end, form)) {
+        if (!text_copy(out, in, done, part) || !normalize_part(out, in, part, end, form))
             return false;
-        }
         done = at = end;
         *changed = true;
     }
@@ -123,17 +116,14 @@ static bool run_strip(struct text *out, const struct piece *in, const struct nor
 {
     size_t start = 0;
     size_t end = in->n;
-    while (z->left && start < end && unicode_is_space(utf8_get(in->data + start))) {
+    while (z->left && start < end && unicode_is_space(utf8_get(in->data + start)))
         start += utf8_size(in->data[start]);
-    }
     while (z->right && end > start) {
         size_t last = end - 1;
-        while (last > start && ((unsigned char)in->data[last] & 0xC0) == 0x80) {
+        while (last > start && ((unsigned char)in->data[last] & 0xC0) == 0x80)
             last--;
-        }
-        if (!unicode_is_space(utf8_get(in->data + last))) {
+        if (!unicode_is_space(utf8_get(in->data + last)))
             break;
-        }
         end = last;
     }
     return text_copy(out, in, start, end);
@@ -150,14 +140,12 @@ static bool run_replace(struct text *out, struct normalize_scratch *s, const str
            REGEX_MATCH) {
         bool empty = match.start == match.end;
         if (!text_copy(out, in, done, match.start) ||
-            !text_put(out, z->content, z->n_content, in, match.start, match.end)) {
+            !text_put(out, z->content, z->n_content, in, match.start, match.end))
             return err_no_memory(e);
-        }
         done = from = match.end;
         if (empty) {
-            if (from == in->n) {
+            if (from == in->n)
                 break;
-            }
             from += utf8_size(in->data[from]);
         }
     }
@@ -175,9 +163,8 @@ static bool run_byte_level(struct text *out, const struct piece *in)
             char utf8[4];
             size_t start = escaped < 0 ? i + k : i;
             size_t end = escaped < 0 ? i + k + 1 : i + size;
-            if (!text_put(out, utf8, utf8_put(utf8, byte_level_char(byte)), in, start, end)) {
+            if (!text_put(out, utf8, utf8_put(utf8, byte_level_char(byte)), in, start, end))
                 return false;
-            }
         }
         i += size;
     }
@@ -192,11 +179,9 @@ static bool is_chinese(uint32_t c)
         uint32_t first, last;
     } blocks[] = {{0x4E00, 0x9FFF},   {0x3400, 0x4DBF},   {0x20000, 0x2A6DF}, {0x2A700, 0x2B73F},
                   {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0xF900, 0xFAFF},   {0x2F800, 0x2FA1F}};
-    for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
-        if (c >= blocks[i].first && c <= blocks[i].last) {
+    for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+        if (c >= blocks[i].first && c <= blocks[i].last)
             return true;
-        }
-    }
     return false;
 }
 
@@ -204,9 +189,8 @@ static bool is_chinese(uint32_t c)
 static size_t bert_clean(uint32_t c, uint32_t *out)
 {
     const bool known = c == '\t' || c == '\n' || c == '\r';
-    if (c == 0 || c == 0xFFFD || (unicode_is_other(c) && !known)) {
+    if (c == 0 || c == 0xFFFD || (unicode_is_other(c) && !known))
         return 0;
-    }
     out[0] = known || unicode_is_space(c) ? ' ' : c;
     return 1;
 }
@@ -215,9 +199,8 @@ static size_t bert_clean(uint32_t c, uint32_t *out)
 static size_t nmt(uint32_t c, uint32_t *out)
 {
     if ((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
-        c == 0x9F) {
+        c == 0x9F)
         return 0;
-    }
     bool blank = c == 9 || c == 0xA || c == 0xC || c == 0xD || c == 0x1680 ||
                  (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
                  c == 0xFEFF || c == 0xFFFD;
@@ -243,14 +226,12 @@ static size_t map_char(enum step step, uint32_t c, uint32_t *out)
         }
         break;
     case STEP_DROP_MARKS:
-        if (unicode_is_mark(c)) {
+        if (unicode_is_mark(c))
             return 0;
-        }
         break;
     case STEP_DROP_NONSPACING:
-        if (unicode_is_nonspacing(c)) {
+        if (unicode_is_nonspacing(c))
             return 0;
-        }
         break;
     default:
         break;
@@ -267,9 +248,8 @@ static bool run_map(struct text *out, const struct piece *in, enum step step)
         size_t n = map_char(step, utf8_get(in->data + i), to);
         for (size_t k = 0; k < n; k++) {
             char utf8[4];
-            if (!text_put(out, utf8, utf8_put(utf8, to[k]), in, i, i + size)) {
+            if (!text_put(out, utf8, utf8_put(utf8, to[k]), in, i, i + size))
                 return false;
-            }
         }
         i += size;
     }
@@ -324,9 +304,8 @@ bool normalize_run(const struct tokenizer *t, struct normalize_scratch *s, const
         struct text *to = &s->text[next];
         bool changed;
         text_clear(to);
-        if (!run_step(t, &t->normalizer[i], s, out, to, &changed, e)) {
+        if (!run_step(t, &t->normalizer[i], s, out, to, &changed, e))
             return false;
-        }
         if (changed) {
             *out = text_piece(to, out);
             next = !next;
@@ -344,9 +323,8 @@ bool normalize_may_cut(const struct tokenizer *t, uint32_t c)
         bool plain = (c >= 0x20 && c < 0x7F) || c == '\n';
         switch (z->step) {
         case STEP_FORM:
-            if (!plain && (i > 0 || !unicode_is_boundary(c, z->form))) {
+            if (!plain && (i > 0 || !unicode_is_boundary(c, z->form)))
                 return false;
-            }
             break;
         case STEP_LOWERCASE:
         case STEP_DROP_MARKS:
@@ -377,9 +355,8 @@ struct loading {
 
 static bool add_step(struct loading *l, struct normalizer step)
 {
-    if (l->n == MAX_STEPS) {
+    if (l->n == MAX_STEPS)
         return err_set(l->e, ERR_LOAD, "normalizer: more than %d steps", MAX_STEPS);
-    }
     l->step[l->n++] = step;
     return true;
 }
@@ -388,9 +365,8 @@ static bool load_content(struct loading *l, struct normalizer *z, const struct j
                          const char *key)
 {
     const char *content = component_text(j, "normalizer", key, l->e);
-    if (!content) {
+    if (!content)
         return false;
-    }
     z->n_content = strlen(content);
     z->content = arena_text(&l->t->arena, content, z->n_content);
     return z->content ? add_step(l, *z) : err_no_memory(l->e);
@@ -407,37 +383,31 @@ static bool load_bert(struct loading *l, const struct json *j)
 {
     bool lowercase = json_bool(json_get(j, "lowercase"), true);
     bool good = true;
-    if (json_bool(json_get(j, "clean_text"), true)) {
+    if (json_bool(json_get(j, "clean_text"), true))
         good = add_step(l, (struct normalizer){.step = STEP_BERT_CLEAN});
-    }
-    if (good && json_bool(json_get(j, "handle_chinese_chars"), true)) {
+    if (good && json_bool(json_get(j, "handle_chinese_chars"), true))
         good = add_step(l, (struct normalizer){.step = STEP_BERT_CHINESE});
-    }
     /* strip_accents null: as lowercase. */
     if (good && json_bool(json_get(j, "strip_accents"), lowercase)) {
         good = add_step(l, (struct normalizer){.step = STEP_FORM, .form = UNICODE_NFD}) &&
                add_step(l, (struct normalizer){.step = STEP_DROP_NONSPACING});
     }
-    if (good && lowercase) {
+    if (good && lowercase)
         good = add_step(l, (struct normalizer){.step = STEP_LOWERCASE});
-    }
     return good;
 }
 
 static bool load_precompiled(struct loading *l, const struct json *j)
 {
     const char *text = component_text(j, "normalizer", "precompiled_charsmap", l->e);
-    if (!text) {
+    if (!text)
         return false;
-    }
     unsigned char *blob = arena_alloc(&l->t->arena, strlen(text));
-    if (!blob) {
+    if (!blob)
         return err_no_memory(l->e);
-    }
     size_t n = base64_decode(text, strlen(text), blob);
-    if (n == SIZE_MAX) {
+    if (n == SIZE_MAX)
         return err_set(l->e, ERR_LOAD, "normalizer Precompiled: the charsmap is no base64");
-    }
     struct normalizer z = {.step = STEP_PRECOMPILED};
     return n == 0 /* the name of no rules at all */ ||
            (charsmap_read(&z.charsmap, (struct bytes){blob, n}, l->e) && add_step(l, z));
@@ -448,14 +418,11 @@ static bool load_steps(struct loading *l, const struct json *j);
 static bool load_sequence(struct loading *l, const struct json *j)
 {
     const struct json *list = json_get(j, "normalizers");
-    if (!list || json_type(list) != JSON_ARRAY) {
+    if (!list || json_type(list) != JSON_ARRAY)
         return err_set(l->e, ERR_LOAD, "normalizer Sequence has no list of \"normalizers\"");
-    }
-    for (const struct json *c = json_first(list); c; c = json_next(c)) {
-        if (!load_steps(l, c)) {
+    for (const struct json *c = json_first(list); c; c = json_next(c))
+        if (!load_steps(l, c))
             return false;
-        }
-    }
     return true;
 }
 
@@ -477,38 +444,29 @@ static const struct {
 static bool load_steps(struct loading *l, const struct json *j)
 {
     const char *type = component_type(j, "normalizer", l->e);
-    if (!type) {
+    if (!type)
         return false;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(simple); i++) {
-        if (strcmp(type, simple[i].type) == 0) {
+    for (size_t i = 0; i < ARRAY_LEN(simple); i++)
+        if (strcmp(type, simple[i].type) == 0)
             return add_step(l, simple[i].step);
-        }
-    }
-    if (strcmp(type, "Sequence") == 0) {
+    if (strcmp(type, "Sequence") == 0)
         return load_sequence(l, j);
-    }
-    if (strcmp(type, "Replace") == 0) {
+    if (strcmp(type, "Replace") == 0)
         return load_replace(l, j);
-    }
-    if (strcmp(type, "Prepend") == 0) {
+    if (strcmp(type, "Prepend") == 0)
         return load_content(l, &(struct normalizer){.step = STEP_PREPEND}, j, "prepend");
-    }
-    if (strcmp(type, "Append") == 0) {
+    if (strcmp(type, "Append") == 0)
         return load_content(l, &(struct normalizer){.step = STEP_APPEND}, j, "append");
-    }
     if (strcmp(type, "Strip") == 0) {
         return add_step(l,
                         (struct normalizer){.step = STEP_STRIP,
                                             .left = json_bool(json_get(j, "strip_left"), true),
                                             .right = json_bool(json_get(j, "strip_right"), true)});
     }
-    if (strcmp(type, "Precompiled") == 0) {
+    if (strcmp(type, "Precompiled") == 0)
         return load_precompiled(l, j);
-    }
-    if (strcmp(type, "BertNormalizer") == 0) {
+    if (strcmp(type, "BertNormalizer") == 0)
         return load_bert(l, j);
-    }
     return err_set(l->e, ERR_LOAD, "normalizer \"%.60s\" is not supported", type);
 }
 
@@ -516,21 +474,18 @@ static bool keep_steps(struct loading *l)
 {
     struct tokenizer *t = l->t;
     t->normalizer = arena_array(&t->arena, l->n, sizeof *t->normalizer);
-    if (!t->normalizer) {
+    if (!t->normalizer)
         return err_no_memory(l->e);
-    }
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = 0; i < l->n; i++)
         t->normalizer[i] = l->step[i];
-    }
     t->n_normalizers = l->n;
     return true;
 }
 
 bool normalize_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
-    if (!j || json_type(j) == JSON_NULL) {
+    if (!j || json_type(j) == JSON_NULL)
         return true;
-    }
     struct loading l = {.t = t, .e = e};
     return load_steps(&l, j) && keep_steps(&l);
 }

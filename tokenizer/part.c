@@ -45,9 +45,8 @@ static size_t whole_chars(const char *text, size_t n)
 {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         char c = text[n - back];
-        if (!is_continuation(c)) {
+        if (!is_continuation(c))
             return utf8_size(c) > back ? n - back : n;
-        }
     }
     return n;
 }
@@ -57,11 +56,9 @@ static size_t whole_chars(const char *text, size_t n)
 static bool space_before(const char *text, size_t at)
 {
     size_t i = at;
-    while (i > 0 && at - i < 4) {
-        if (!is_continuation(text[--i])) {
+    while (i > 0 && at - i < 4)
+        if (!is_continuation(text[--i]))
             return unicode_is_space(char_at(text + i, at - i));
-        }
-    }
     return false;
 }
 
@@ -104,14 +101,12 @@ static void remember(struct encoder *en, size_t stop)
 
 void part_stop(struct encoder *en, const struct piece *in, size_t at)
 {
-    if (at + ZONE < in->n || at >= in->n) {
+    if (at + ZONE < in->n || at >= in->n)
         return;
-    }
     size_t stop = piece_span(in, at, at + 1).start;
     if (stop > en->part->stop && may_stop_normal(en, in, at) &&
-        may_stop_raw(en, stop - en->part->base)) {
+        may_stop_raw(en, stop - en->part->base))
         remember(en, stop);
-    }
 }
 
 /* ---- the open end ---------------------------------------------------------------------------- */
@@ -124,37 +119,32 @@ static bool cut_open(struct encoder *en, const struct added_set *set, const stru
     /* Behind `end` tokens may begin that are not there yet, and one more character is looked at. */
     size_t hold = set->longest + 4;
     size_t end = in->n > hold ? in->n - hold : 0;
-    while (end > 0 && is_continuation(in->data[end])) {
+    while (end > 0 && is_continuation(in->data[end]))
         end--;
-    }
     size_t done = 0;
     struct added_search search = {0};
     struct token_span match;
     const struct added_token *token;
     bool parse_special = en->flags & ENCODE_PARSE_SPECIAL;
     while ((token = added_find(&en->t->added, set, in, parse_special, &search, &match))) {
-        if (match.start >= done) { /* else it begins within what rstrip took in */
+        if (match.start >= done) /* else it begins within what rstrip took in */
             part_stop(en, in, done);
-        }
         if (match.end > end) {
             end = match.start < end ? match.start : end;
             break;
         }
         struct piece before = piece_slice(in, min_size(done, match.start), match.start);
         if ((before.n && !plain(en, &before)) ||
-            !encode_emit(en, token->id, in, match.start, match.end)) {
+            !encode_emit(en, token->id, in, match.start, match.end))
             return false;
-        }
         done = match.end;
     }
-    if (!token) {
+    if (!token)
         part_stop(en, in, done);
-    }
-    while (en->t->added.lstrip && end > done && space_before(in->data, end)) {
+    while (en->t->added.lstrip && end > done && space_before(in->data, end))
         do {
             end--;
         } while (is_continuation(in->data[end]));
-    }
     struct piece rest = piece_slice(in, done, end > done ? end : done);
     return rest.n == 0 || plain_open(en, &rest);
 }
@@ -199,9 +189,8 @@ static bool encode_open(struct encoder *en, const struct piece *in, struct part 
     bool good = cut_open(en, &en->t->added.raw, in, encode_raw, raw_open);
     en->part = NULL;
     en->out->n = part->n_ids;
-    if (en->where) {
+    if (en->where)
         en->where->n = part->n_spans;
-    }
     return good;
 }
 
@@ -209,9 +198,8 @@ bool encoder_encode_part(struct encoder *en, const char *text, size_t n, bool la
                          struct encode_progress *p, struct ids *out, struct token_spans *where,
                          struct err *e)
 {
-    if (!last && !can_stop(en->t)) {
+    if (!last && !can_stop(en->t))
         return true;
-    }
     en->out = out;
     en->where = where;
     en->e = e;
@@ -220,13 +208,11 @@ bool encoder_encode_part(struct encoder *en, const char *text, size_t n, bool la
     struct part part = {{(const unsigned char *)in.data, in.n}, p->done, .stop = p->done};
     const struct around *around = &en->t->around;
     if (!encode_begin(en, &in, flags, where || !last) ||
-        (!p->begun && !encode_around(en, around->before, around->n_before, &in, 0))) {
+        (!p->begun && !encode_around(en, around->before, around->n_before, &in, 0)))
         return false;
-    }
     p->begun = true;
-    if (!(last ? encode_last(en, &in) : encode_open(en, &in, &part))) {
+    if (!(last ? encode_last(en, &in) : encode_open(en, &in, &part)))
         return false;
-    }
     p->done = last ? p->done + n : part.stop;
     return true;
 }

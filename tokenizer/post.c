@@ -29,12 +29,10 @@ static bool add_special(const struct tokenizer *t, const struct json *specials, 
     }
     for (const struct json *c = json_first(ids); c; c = json_next(c)) {
         int64_t id;
-        if (!json_integer(c, 0, INT32_MAX, &id)) {
+        if (!json_integer(c, 0, INT32_MAX, &id))
             return err_set(e, ERR_LOAD, "post_processor: an id of \"%.60s\" is no id", name);
-        }
-        if (!add(t, list, n, id, e)) {
+        if (!add(t, list, n, id, e))
             return false;
-        }
     }
     return true;
 }
@@ -43,9 +41,8 @@ static bool load_template(const struct tokenizer *t, const struct json *j, struc
                           struct err *e)
 {
     const struct json *single = json_get(j, "single");
-    if (!single || json_type(single) != JSON_ARRAY) {
+    if (!single || json_type(single) != JSON_ARRAY)
         return err_set(e, ERR_LOAD, "post_processor TemplateProcessing has no list \"single\"");
-    }
     bool behind = false;
     for (const struct json *c = json_first(single); c; c = json_next(c)) {
         const struct json *special = json_get(c, "SpecialToken");
@@ -61,9 +58,8 @@ static bool load_template(const struct tokenizer *t, const struct json *j, struc
         const char *name = component_text(special, "post_processor", "id", e);
         if (!name ||
             !add_special(t, json_get(j, "special_tokens"), name, behind ? a->after : a->before,
-                         behind ? &a->n_after : &a->n_before, e)) {
+                         behind ? &a->n_after : &a->n_before, e))
             return false;
-        }
     }
     return behind ||
            err_set(e, ERR_LOAD, "post_processor TemplateProcessing: \"single\" must have $A once");
@@ -75,9 +71,8 @@ static bool add_pair(const struct tokenizer *t, const struct json *pair, int32_t
 {
     const struct json *name = json_first(pair);
     int64_t id;
-    if (!name || !json_integer(json_next(name), 0, INT32_MAX, &id)) {
+    if (!name || !json_integer(json_next(name), 0, INT32_MAX, &id))
         return err_set(e, ERR_LOAD, "post_processor: \"cls\" and \"sep\" must be [token, id]");
-    }
     return add(t, list, n, id, e);
 }
 
@@ -89,24 +84,18 @@ static bool load_sequence(const struct tokenizer *t, const struct json *j, struc
                           struct err *e)
 {
     const struct json *list = json_get(j, "processors");
-    if (!list || json_type(list) != JSON_ARRAY) {
+    if (!list || json_type(list) != JSON_ARRAY)
         return err_set(e, ERR_LOAD, "post_processor Sequence has no list of \"processors\"");
-    }
     for (const struct json *c = json_first(list); c; c = json_next(c)) {
         struct around outer = {0};
-        if (!load_one(t, c, &outer, e)) {
+        if (!load_one(t, c, &outer, e))
             return false;
-        }
-        for (size_t i = 0; i < a->n_before; i++) {
-            if (!add(t, outer.before, &outer.n_before, a->before[i], e)) {
+        for (size_t i = 0; i < a->n_before; i++)
+            if (!add(t, outer.before, &outer.n_before, a->before[i], e))
                 return false;
-            }
-        }
-        for (size_t i = 0; i < outer.n_after; i++) {
-            if (!add(t, a->after, &a->n_after, outer.after[i], e)) {
+        for (size_t i = 0; i < outer.n_after; i++)
+            if (!add(t, a->after, &a->n_after, outer.after[i], e))
                 return false;
-            }
-        }
         memcpy(a->before, outer.before, sizeof a->before);
         a->n_before = outer.n_before;
     }
@@ -117,30 +106,25 @@ static bool load_one(const struct tokenizer *t, const struct json *j, struct aro
                      struct err *e)
 {
     const char *type = component_type(j, "post_processor", e);
-    if (!type) {
+    if (!type)
         return false;
-    }
-    if (strcmp(type, "ByteLevel") == 0) {
+    if (strcmp(type, "ByteLevel") == 0)
         return true; /* changes offsets alone */
-    }
-    if (strcmp(type, "TemplateProcessing") == 0) {
+    if (strcmp(type, "TemplateProcessing") == 0)
         return load_template(t, j, a, e);
-    }
     if (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0) {
         return add_pair(t, json_get(j, "cls"), a->before, &a->n_before, e) &&
                add_pair(t, json_get(j, "sep"), a->after, &a->n_after, e);
     }
-    if (strcmp(type, "Sequence") == 0) {
+    if (strcmp(type, "Sequence") == 0)
         return load_sequence(t, j, a, e);
-    }
     return err_set(e, ERR_LOAD, "post_processor \"%.60s\" is not supported", type);
 }
 
 bool post_load(struct tokenizer *t, const struct json *post_processor, struct err *e)
 {
-    if (!post_processor || json_type(post_processor) == JSON_NULL) {
+    if (!post_processor || json_type(post_processor) == JSON_NULL)
         return true;
-    }
     return load_one(t, post_processor, &t->around, e);
 }
 
@@ -151,9 +135,8 @@ static int32_t named_token(const struct tokenizer *t, const struct json *config,
     const struct json *both[] = {json_get(config, key), json_get(map, key)};
     for (size_t i = 0; i < ARRAY_LEN(both); i++) {
         const char *text = json_text(both[i], json_text(json_get(both[i], "content"), NULL));
-        if (text) {
+        if (text)
             return vocab_find(&t->vocab, text, strlen(text));
-        }
     }
     return fallback;
 }
@@ -168,9 +151,8 @@ static bool writes_own_template(const struct json *config)
     const char *name = json_text(json_get(config, "tokenizer_class"), "");
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         size_t n = strlen(families[i]);
-        if (strncmp(name, families[i], n) == 0 && (!name[n] || strcmp(name + n, "Fast") == 0)) {
+        if (strncmp(name, families[i], n) == 0 && (!name[n] || strcmp(name + n, "Fast") == 0))
             return true;
-        }
     }
     return false;
 }
@@ -185,8 +167,7 @@ void post_configure(struct tokenizer *t, const struct json *config, const struct
     bool eos = json_bool(json_get(config, "add_eos_token"), t->adds_eos) && t->eos >= 0;
     /* Every other class keeps what the post-processor adds; where that is nothing, the two flags
      * are the only word on it. */
-    if (!own && a->n_before + a->n_after > 0) {
+    if (!own && a->n_before + a->n_after > 0)
         return;
-    }
     *a = (struct around){.before = {t->bos}, .n_before = bos, .after = {t->eos}, .n_after = eos};
 }

@@ -54,9 +54,8 @@ struct cutter {
 
 static bool send(struct cutter *c, struct token_span range)
 {
-    if (range.start == range.end) {
+    if (range.start == range.end)
         return true;
-    }
     struct piece part = piece_slice(c->in, range.start, range.end);
     return run_from(c->en, c->next, &part);
 }
@@ -70,9 +69,8 @@ static bool flush(struct cutter *c)
 
 static bool hold(struct cutter *c, struct token_span range, bool match)
 {
-    if (!flush(c)) {
+    if (!flush(c))
         return false;
-    }
     c->held = range;
     c->held_match = match;
     c->holds = true;
@@ -82,9 +80,8 @@ static bool hold(struct cutter *c, struct token_span range, bool match)
 /* huggingface/tokenizers, NormalizedString::split: which of two neighbours become one. */
 static bool joins(const struct cutter *c, bool match)
 {
-    if (!c->holds) {
+    if (!c->holds)
         return false;
-    }
     switch (c->p->behavior) {
     case CONTIGUOUS:
         return match == c->held_match;
@@ -119,12 +116,10 @@ static bool cut_by_behavior(struct cutter *c, size_t start, size_t end, bool mat
 
 static bool cut(struct cutter *c, size_t start, size_t end, bool match)
 {
-    if (!cut_by_behavior(c, start, end, match)) {
+    if (!cut_by_behavior(c, start, end, match))
         return false;
-    }
-    if (c->open) {
+    if (c->open)
         part_stop(c->en, c->in, c->holds ? c->held.start : end);
-    }
     return true;
 }
 
@@ -139,9 +134,8 @@ static enum regex_result find_next(const struct cutter *c, size_t from, struct t
     const struct piece *in = c->in;
     const struct pattern *p = &c->p->pattern;
     struct encoder *en = c->en;
-    if (c->open && p->regex) {
+    if (c->open && p->regex)
         return regex_find_certain(p->regex, en->regex, in->data, in->n, from, m, en->e);
-    }
     return pattern_find(p, en->regex, in->data, in->n, from, m, en->e);
 }
 
@@ -157,21 +151,17 @@ static bool split_by_pattern(struct cutter *c)
         bool empty = m.start == m.end;
         /* Oniguruma's iterator: no empty match right behind a match. */
         if (!(empty && any && m.start == done)) {
-            if ((m.start > done && !cut(c, done, m.start, false)) ||
-                !cut(c, m.start, m.end, true)) {
+            if ((m.start > done && !cut(c, done, m.start, false)) || !cut(c, m.start, m.end, true))
                 return false;
-            }
             done = m.end;
             any = true;
         }
         from = m.end;
-        if (empty) {
+        if (empty)
             from += from < in->n ? utf8_size(in->data[from]) : 1;
-        }
     }
-    if (from <= in->n && found == REGEX_ERROR) {
+    if (from <= in->n && found == REGEX_ERROR)
         return false;
-    }
     return cut_rest(c, done);
 }
 
@@ -182,9 +172,8 @@ static bool split_by_class(struct cutter *c)
     for (size_t i = 0; i < in->n;) {
         size_t end = i + utf8_size(in->data[i]);
         if (c->p->is(utf8_get(in->data + i), c->p->delimiter)) {
-            if ((i > done && !cut(c, done, i, false)) || !cut(c, i, end, true)) {
+            if ((i > done && !cut(c, done, i, false)) || !cut(c, i, end, true))
                 return false;
-            }
             done = end;
         }
         i = end;
@@ -206,14 +195,12 @@ static bool split_words(struct cutter *c)
     for (size_t i = 0; i < in->n; i += utf8_size(in->data[i])) {
         int here = word_class(utf8_get(in->data + i));
         if (here != run) {
-            if (run && !send(c, (struct token_span){start, i})) {
+            if (run && !send(c, (struct token_span){start, i}))
                 return false;
-            }
             start = i;
             run = here;
-            if (c->open) {
+            if (c->open)
                 part_stop(c->en, in, i);
-            }
         }
     }
     return c->open || !run || send(c, (struct token_span){start, in->n});
@@ -225,9 +212,8 @@ enum { SCRIPT_ANY = -1 };
 static int script_group(uint32_t c, int han)
 {
     int script = unicode_script(c);
-    if (c == ' ' || script == UNICODE_SCRIPT_UNKNOWN) {
+    if (c == ' ' || script == UNICODE_SCRIPT_UNKNOWN)
         return SCRIPT_ANY;
-    }
     bool kana = c == 0x30FC || script == unicode_script(0x3042) || script == unicode_script(0x30A2);
     return kana ? han : script;
 }
@@ -240,14 +226,12 @@ static bool split_scripts(struct cutter *c)
     size_t start = 0;
     for (size_t i = 0; i < in->n; i += utf8_size(in->data[i])) {
         int here = script_group(utf8_get(in->data + i), han);
-        if (here == SCRIPT_ANY) {
+        if (here == SCRIPT_ANY)
             continue;
-        }
         if (here != last) {
             /* What stands before the first script is dropped, as in huggingface/tokenizers. */
-            if (last != SCRIPT_ANY && !send(c, (struct token_span){start, i})) {
+            if (last != SCRIPT_ANY && !send(c, (struct token_span){start, i}))
                 return false;
-            }
             start = i;
             last = here;
         }
@@ -262,9 +246,8 @@ static bool split_fixed(struct cutter *c)
     size_t count = 0;
     for (size_t i = 0; i < in->n; i += utf8_size(in->data[i])) {
         if (count == c->p->length) {
-            if (!send(c, (struct token_span){start, i})) {
+            if (!send(c, (struct token_span){start, i}))
                 return false;
-            }
             start = i;
             count = 0;
         }
@@ -289,9 +272,8 @@ static bool spell_bytes(struct text *out, const struct piece *in)
             }
         }
         char utf8[4];
-        if (!text_put(out, utf8, utf8_put(utf8, byte_level_char(byte)), in, i, i + size)) {
+        if (!text_put(out, utf8, utf8_put(utf8, byte_level_char(byte)), in, i, i + size))
             return false;
-        }
         i += size - 1;
     }
     return true;
@@ -303,14 +285,12 @@ static bool run_spelled(struct encoder *en, size_t stage, const struct piece *in
 {
     const struct pretokenizer *p = &en->t->pretokenizer[stage];
     struct cutter c = {.en = en, .p = p, .next = stage + 1, .in = in};
-    if (!p->spell && !en->escapes) {
+    if (!p->spell && !en->escapes)
         return send(&c, (struct token_span){0, in->n});
-    }
     struct text *out = &en->spelled[stage];
     text_clear(out);
-    if (!(p->spell ? spell_bytes(out, in) : text_unescape(out, in))) {
+    if (!(p->spell ? spell_bytes(out, in) : text_unescape(out, in)))
         return err_no_memory(en->e);
-    }
     struct piece spelled = text_piece(out, in);
     c.in = &spelled;
     return send(&c, (struct token_span){0, spelled.n});
@@ -323,15 +303,13 @@ static bool run_byte_level(struct encoder *en, size_t stage, const struct piece 
     if (p->prefix_space && in->data[0] != ' ') {
         struct text *out = &en->stage[stage];
         text_clear(out);
-        if (!text_put(out, " ", 1, in, 0, 0) || !text_copy(out, in, 0, in->n)) {
+        if (!text_put(out, " ", 1, in, 0, 0) || !text_copy(out, in, 0, in->n))
             return err_no_memory(en->e);
-        }
         prefixed = text_piece(out, in);
         in = &prefixed;
     }
-    if (!p->split) {
+    if (!p->split)
         return run_spelled(en, stage, in);
-    }
     const struct cutter c = {.en = en, .p = p, .in = in, .open = en->open && stage == 0};
     size_t from = 0;
     struct token_span m;
@@ -339,20 +317,16 @@ static bool run_byte_level(struct encoder *en, size_t stage, const struct piece 
     while (from < in->n && (found = find_next(&c, from, &m)) == REGEX_MATCH) {
         struct piece gap = piece_slice(in, from, m.start);
         struct piece word = piece_slice(in, m.start, m.end);
-        if ((gap.n && !run_spelled(en, stage, &gap)) || !run_spelled(en, stage, &word)) {
+        if ((gap.n && !run_spelled(en, stage, &gap)) || !run_spelled(en, stage, &word))
             return false;
-        }
         from = m.end;
-        if (c.open) {
+        if (c.open)
             part_stop(en, in, from);
-        }
     }
-    if (found == REGEX_ERROR) {
+    if (found == REGEX_ERROR)
         return false;
-    }
-    if (c.open) {
+    if (c.open)
         return true;
-    }
     struct piece rest = piece_slice(in, from, in->n);
     return rest.n == 0 || run_spelled(en, stage, &rest);
 }
@@ -368,16 +342,14 @@ static bool write_metaspace(struct text *out, const struct pretokenizer *p, cons
     size_t n_mark = utf8_put(mark, p->delimiter);
     bool has_mark = in->data[0] == ' ' || (in->n >= n_mark && memcmp(in->data, mark, n_mark) == 0);
     bool wanted = p->prepend == PREPEND_ALWAYS || (p->prepend == PREPEND_FIRST && in->first);
-    if (wanted && !has_mark && !text_put(out, mark, n_mark, in, 0, 0)) {
+    if (wanted && !has_mark && !text_put(out, mark, n_mark, in, 0, 0))
         return false;
-    }
     size_t done = 0;
     const char *blank;
     while ((blank = memchr(in->data + done, ' ', in->n - done))) {
         size_t at = (size_t)(blank - in->data);
-        if (!text_copy(out, in, done, at) || !text_put(out, mark, n_mark, in, at, at + 1)) {
+        if (!text_copy(out, in, done, at) || !text_put(out, mark, n_mark, in, at, at + 1))
             return false;
-        }
         done = at + 1;
     }
     return text_copy(out, in, done, in->n);
@@ -388,9 +360,8 @@ static bool run_metaspace(struct encoder *en, size_t stage, const struct piece *
     const struct pretokenizer *p = &en->t->pretokenizer[stage];
     struct text *out = &en->stage[stage];
     text_clear(out);
-    if (!write_metaspace(out, p, in)) {
+    if (!write_metaspace(out, p, in))
         return err_no_memory(en->e);
-    }
     struct piece marked = text_piece(out, in);
     struct cutter c = {.en = en, .p = p, .next = stage + 1, .in = &marked};
     return p->split ? split_by_class(&c) : send(&c, (struct token_span){0, marked.n});
@@ -398,9 +369,8 @@ static bool run_metaspace(struct encoder *en, size_t stage, const struct piece *
 
 static bool run_from(struct encoder *en, size_t stage, const struct piece *in)
 {
-    if (stage == en->t->n_pretokenizers) {
+    if (stage == en->t->n_pretokenizers)
         return encode_word(en, in);
-    }
     const struct pretokenizer *p = &en->t->pretokenizer[stage];
     struct cutter c = {
         .en = en, .p = p, .next = stage + 1, .in = in, .open = en->open && stage == 0};
@@ -437,9 +407,8 @@ bool pretokenize_run_open(struct encoder *en, const struct piece *in)
 
 bool pretokenize_is_open(const struct tokenizer *t)
 {
-    if (t->n_pretokenizers == 0) {
+    if (t->n_pretokenizers == 0)
         return false;
-    }
     const struct pretokenizer *p = &t->pretokenizer[0];
     switch (p->stage) {
     case STAGE_BYTE_LEVEL:
@@ -475,9 +444,8 @@ struct loading {
 
 static bool add_stage(struct loading *l, struct pretokenizer stage)
 {
-    if (l->n == MAX_STAGES) {
+    if (l->n == MAX_STAGES)
         return err_set(l->e, ERR_LOAD, "pre_tokenizer: more than %d stages", MAX_STAGES);
-    }
     l->stage[l->n++] = stage;
     return true;
 }
@@ -528,9 +496,8 @@ static bool load_byte_level(struct loading *l, const struct json *j)
     };
     if (p.split) {
         p.pattern.regex = regex_compile(gpt2_pattern, l->e);
-        if (!p.pattern.regex || !tokenizer_own_regex(l->t, p.pattern.regex, l->e)) {
+        if (!p.pattern.regex || !tokenizer_own_regex(l->t, p.pattern.regex, l->e))
             return false;
-        }
     }
     return add_stage(l, p);
 }
@@ -547,9 +514,8 @@ static bool load_split(struct loading *l, const struct json *j)
 static bool load_char(struct loading *l, const struct json *j, const char *key, uint32_t *out)
 {
     const char *text = component_text(j, "pre_tokenizer", key, l->e);
-    if (!text) {
+    if (!text)
         return false;
-    }
     size_t n = strlen(text);
     if (n == 0 || utf8_valid_prefix(text, n) < n || utf8_size(*text) != n) {
         return err_set(l->e, ERR_LOAD, "pre_tokenizer: \"%s\" must be one character, not \"%.40s\"",
@@ -574,9 +540,8 @@ static bool load_metaspace(struct loading *l, const struct json *j)
                        "pre_tokenizer Metaspace: the prepend_scheme \"%.40s\" is not supported",
                        scheme);
     }
-    if (!json_bool(json_get(j, "add_prefix_space"), true)) {
+    if (!json_bool(json_get(j, "add_prefix_space"), true))
         p.prepend = PREPEND_NEVER; /* files from before prepend_scheme */
-    }
     return load_char(l, j, "replacement", &p.delimiter) && add_stage(l, p);
 }
 
@@ -584,9 +549,8 @@ static bool load_fixed(struct loading *l, const struct json *j)
 {
     int64_t length = 5;
     const struct json *given = json_get(j, "length");
-    if (given && !json_integer(given, 1, INT32_MAX, &length)) {
+    if (given && !json_integer(given, 1, INT32_MAX, &length))
         return err_set(l->e, ERR_LOAD, "pre_tokenizer FixedLength: \"length\" must be 1 or more");
-    }
     return add_stage(l, (struct pretokenizer){.stage = STAGE_FIXED, .length = (size_t)length});
 }
 
@@ -644,14 +608,11 @@ static bool load_stages(struct loading *l, const struct json *j);
 static bool load_sequence(struct loading *l, const struct json *j)
 {
     const struct json *list = json_get(j, "pretokenizers");
-    if (!list || json_type(list) != JSON_ARRAY) {
+    if (!list || json_type(list) != JSON_ARRAY)
         return err_set(l->e, ERR_LOAD, "pre_tokenizer Sequence has no list of \"pretokenizers\"");
-    }
-    for (const struct json *c = json_first(list); c; c = json_next(c)) {
-        if (!load_stages(l, c)) {
+    for (const struct json *c = json_first(list); c; c = json_next(c))
+        if (!load_stages(l, c))
             return false;
-        }
-    }
     return true;
 }
 
@@ -676,11 +637,9 @@ static const struct {
 static bool load_stages(struct loading *l, const struct json *j)
 {
     const char *type = component_type(j, "pre_tokenizer", l->e);
-    for (size_t i = 0; type && i < ARRAY_LEN(types); i++) {
-        if (strcmp(type, types[i].type) == 0) {
+    for (size_t i = 0; type && i < ARRAY_LEN(types); i++)
+        if (strcmp(type, types[i].type) == 0)
             return types[i].load(l, j);
-        }
-    }
     return type && err_set(l->e, ERR_LOAD, "pre_tokenizer \"%.60s\" is not supported", type);
 }
 
@@ -688,9 +647,8 @@ static bool keep_stages(struct loading *l)
 {
     struct tokenizer *t = l->t;
     t->pretokenizer = arena_array(&t->arena, l->n, sizeof *t->pretokenizer);
-    if (!t->pretokenizer) {
+    if (!t->pretokenizer)
         return err_no_memory(l->e);
-    }
     for (size_t i = 0; i < l->n; i++) {
         t->pretokenizer[i] = l->stage[i];
         t->pretokenizer[i].spell = true;
@@ -707,9 +665,8 @@ static bool keep_stages(struct loading *l)
 
 bool pretokenize_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
-    if (!j || json_type(j) == JSON_NULL) {
+    if (!j || json_type(j) == JSON_NULL)
         return true;
-    }
     struct loading l = {.t = t, .e = e};
     return load_stages(&l, j) && keep_stages(&l);
 }

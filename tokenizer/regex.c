@@ -173,11 +173,10 @@ static void translate_escape(struct translation *t, bool inside)
     for (size_t i = 0; i < ARRAY_LEN(escapes); i++) {
         if (letter == escapes[i].letter) {
             const char *text = inside ? escapes[i].inside : escapes[i].outside;
-            if (text) {
+            if (text)
                 put_text(t, text);
-            } else {
+            else
                 t->refused = "a negated class within a class";
-            }
             t->in += 2;
             return;
         }
@@ -196,9 +195,8 @@ static void translate_escape(struct translation *t, bool inside)
     n = n < left ? n : left;
     put(t, t->in, n);
     t->in += n;
-    if ((letter == 'p' || letter == 'P' || letter == 'x') && *t->in == '{') {
+    if ((letter == 'p' || letter == 'P' || letter == 'x') && *t->in == '{')
         translate_braces(t, letter != 'x');
-    }
 }
 
 /* At [: within a class. */
@@ -281,15 +279,14 @@ static void translate_class(struct translation *t)
             translate_intersection(t, start, negated);
             return;
         }
-        if (*t->in == '\\') {
+        if (*t->in == '\\')
             translate_escape(t, true);
-        } else if (t->in[0] == '[' && t->in[1] == ':') {
+        else if (t->in[0] == '[' && t->in[1] == ':')
             translate_named_class(t);
-        } else if (*t->in == '[') {
+        else if (*t->in == '[')
             t->refused = "a class within a class";
-        } else {
+        else
             put(t, t->in++, 1);
-        }
         empty = false;
     }
 }
@@ -303,13 +300,11 @@ static void translate_group(struct translation *t)
     }
     t->group[t->n_groups++] = t->n;
     put(t, t->in++, 1);
-    if (t->in[0] != '?') {
+    if (t->in[0] != '?')
         return;
-    }
     size_t n = 1 + strspn(t->in + 1, "imx-");
-    if (t->in[n] != ':' && t->in[n] != ')') {
+    if (t->in[n] != ':' && t->in[n] != ')')
         return;
-    }
     for (size_t i = 0; i < n; i++) {
         char c = t->in[i] == 'm' ? 's' : t->in[i];
         put(t, &c, 1);
@@ -365,9 +360,8 @@ static void translate_one(struct translation *t)
         translate_group(t);
         return;
     case ')':
-        if (t->n_groups) {
+        if (t->n_groups)
             t->atom = t->group[--t->n_groups];
-        }
         put(t, t->in++, 1);
         return;
     case '{':
@@ -394,9 +388,8 @@ static char *translate(const char *pattern, bool *looks_behind, struct err *e)
 {
     struct translation t = {.in = pattern};
     put_text(&t, "");
-    while (*t.in && !t.refused && !t.no_memory) {
+    while (*t.in && !t.refused && !t.no_memory)
         translate_one(&t);
-    }
     *looks_behind = t.looks_behind;
     if (t.no_memory) {
         err_no_memory(e);
@@ -418,9 +411,8 @@ static pcre2_code *compile(const char *pattern, bool *looks_behind, struct err *
     pcre2_compile_context *context = translated ? pcre2_compile_context_create(NULL) : NULL;
     if (!context) {
         free(translated);
-        if (translated) {
+        if (translated)
             err_no_memory(e);
-        }
         return NULL;
     }
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
@@ -470,9 +462,8 @@ void regex_free(struct regex *r)
 struct regex_scratch *regex_scratch_new(void)
 {
     struct regex_scratch *s = calloc(1, sizeof *s);
-    if (!s) {
+    if (!s)
         return NULL;
-    }
     s->match = pcre2_match_data_create(1, NULL); /* the whole match, no groups */
     s->context = pcre2_match_context_create(NULL);
     s->stack = pcre2_jit_stack_create(32 << 10, JIT_STACK_MAX, NULL);
@@ -482,9 +473,8 @@ struct regex_scratch *regex_scratch_new(void)
     }
     pcre2_set_match_limit(s->context, MATCH_LIMIT);
     pcre2_set_heap_limit(s->context, HEAP_LIMIT);
-    if (s->stack) {
+    if (s->stack)
         pcre2_jit_stack_assign(s->context, NULL, s->stack);
-    }
     return s;
 }
 
@@ -506,15 +496,13 @@ static enum regex_result result(int rc, const struct regex_scratch *s, size_t fr
     if (rc >= 0) {
         const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
         *match = (struct token_span){at[0], at[1]};
-        if (at[0] >= from && at[1] >= at[0]) {
+        if (at[0] >= from && at[1] >= at[0])
             return REGEX_MATCH;
-        }
         err_set(e, ERR_LOAD, "a regular expression of the tokenizer matches backwards (\\K)");
         return REGEX_ERROR;
     }
-    if (rc == PCRE2_ERROR_NOMATCH || rc == PCRE2_ERROR_PARTIAL) {
+    if (rc == PCRE2_ERROR_NOMATCH || rc == PCRE2_ERROR_PARTIAL)
         return REGEX_NONE;
-    }
     char why[128] = "";
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
     err_set(e, ERR_LOAD, "a regular expression of the tokenizer gives up on this text: %s", why);
@@ -578,22 +566,19 @@ bool pattern_load(struct pattern *p, const struct json *j, struct tokenizer *t, 
                        where);
     }
     p->regex = regex_compile(regex, e);
-    if (!p->regex) {
+    if (!p->regex)
         return err_prefix(e, "%s", where);
-    }
     return tokenizer_own_regex(t, p->regex, e);
 }
 
 enum regex_result pattern_find(const struct pattern *p, struct regex_scratch *s, const char *text,
                                size_t n, size_t from, struct token_span *match, struct err *e)
 {
-    if (p->regex) {
+    if (p->regex)
         return regex_find(p->regex, s, text, n, from, match, e);
-    }
     const char *hit = p->n_literal ? memmem(text + from, n - from, p->literal, p->n_literal) : NULL;
-    if (!hit) {
+    if (!hit)
         return REGEX_NONE;
-    }
     *match = (struct token_span){(size_t)(hit - text), (size_t)(hit - text) + p->n_literal};
     return REGEX_MATCH;
 }

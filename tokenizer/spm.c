@@ -31,9 +31,8 @@ static uint64_t varint(struct message *m)
     for (unsigned shift = 0; shift < 64 && m->at < m->end; shift += 7) {
         unsigned char byte = *m->at++;
         value |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80) {
+        if (byte < 0x80)
             return value;
-        }
     }
     m->failed = true;
     return 0;
@@ -54,9 +53,8 @@ static struct bytes take(struct message *m, uint64_t n)
 /* The next field, false at the end and on failure. */
 static bool next_field(struct message *m, struct field *f)
 {
-    if (m->failed || m->at == m->end) {
+    if (m->failed || m->at == m->end)
         return false;
-    }
     *f = (struct field){0};
     uint64_t tag = varint(m);
     f->number = (uint32_t)(tag >> 3);
@@ -67,9 +65,8 @@ static bool next_field(struct message *m, struct field *f)
     case 1:
     case 5:
         f->bytes = take(m, (tag & 7) == 1 ? 8 : 4);
-        for (size_t i = f->bytes.size; i-- > 0;) {
+        for (size_t i = f->bytes.size; i-- > 0;)
             f->value = f->value << 8 | f->bytes.data[i];
-        }
         break;
     case 2:
         f->bytes = take(m, varint(m));
@@ -113,9 +110,8 @@ static bool read_piece(struct sp_model *sp, struct bytes message)
     if (sp->n == sp->capacity) {
         size_t capacity = sp->capacity ? sp->capacity * 2 : 1024;
         struct sp_piece *piece = realloc(sp->piece, capacity * sizeof *piece);
-        if (!piece) {
+        if (!piece)
             return false;
-        }
         sp->piece = piece;
         sp->capacity = capacity;
     }
@@ -223,12 +219,10 @@ static bool add_piece(struct tokenizer *t, const struct sp_model *sp, size_t i, 
 {
     const struct sp_piece *p = &sp->piece[i];
     const char *text = (const char *)p->text.data;
-    if (!text || utf8_valid_prefix(text, p->text.size) < p->text.size) {
+    if (!text || utf8_valid_prefix(text, p->text.size) < p->text.size)
         return err_set(e, ERR_LOAD, "piece %zu is no UTF-8", i);
-    }
-    if (p->type == TYPE_UNKNOWN) {
+    if (p->type == TYPE_UNKNOWN)
         t->bpe.unk = t->unigram.unk = (int32_t)i;
-    }
     return t->model == MODEL_UNIGRAM ? unigram_add(t, p->text, (double)p->score, e)
                                      : vocab_add(&t->vocab, p->text, (double)i, e);
 }
@@ -240,9 +234,8 @@ static bool add_token(struct tokenizer *t, const struct sp_model *sp, size_t i, 
     const struct sp_piece *p = &sp->piece[i];
     bool special = p->type == TYPE_CONTROL || p->type == TYPE_UNKNOWN;
     bool cut = p->type == TYPE_USER_DEFINED && t->model == MODEL_BPE;
-    if ((!special && !cut) || p->text.size == 0) {
+    if ((!special && !cut) || p->text.size == 0)
         return true;
-    }
     struct added_token token = {
         .content = (const char *)p->text.data,
         .n_content = p->text.size,
@@ -257,15 +250,12 @@ static bool add_token(struct tokenizer *t, const struct sp_model *sp, size_t i, 
 static bool load_user_defined(struct tokenizer *t, const struct sp_model *sp, struct err *e)
 {
     struct trie_entry *entry = malloc((sp->n + 1) * sizeof *entry);
-    if (!entry) {
+    if (!entry)
         return err_no_memory(e);
-    }
     size_t n = 0;
-    for (size_t i = 0; i < sp->n; i++) {
-        if (sp->piece[i].type == TYPE_USER_DEFINED && sp->piece[i].text.size) {
+    for (size_t i = 0; i < sp->n; i++)
+        if (sp->piece[i].type == TYPE_USER_DEFINED && sp->piece[i].text.size)
             entry[n++] = (struct trie_entry){sp->piece[i].text, (int32_t)i};
-        }
-    }
     bool good = trie_build(&t->user_defined, entry, n, e);
     free(entry);
     return good;
@@ -281,15 +271,12 @@ static int compare_scores(const void *a, const void *b)
 static bool load_merges(struct tokenizer *t, const struct sp_model *sp, struct err *e)
 {
     struct bpe_ranked *ranked = malloc((sp->n + 1) * sizeof *ranked);
-    if (!ranked) {
+    if (!ranked)
         return err_no_memory(e);
-    }
     size_t n = 0;
-    for (size_t i = 0; i < sp->n; i++) {
-        if (sp->piece[i].type == TYPE_NORMAL) {
+    for (size_t i = 0; i < sp->n; i++)
+        if (sp->piece[i].type == TYPE_NORMAL)
             ranked[n++] = (struct bpe_ranked){.id = (int32_t)i, .score = sp->piece[i].score};
-        }
-    }
     qsort(ranked, n, sizeof *ranked, compare_scores);
     bool good = bpe_load_ranked(t, ranked, n, e);
     free(ranked);
@@ -310,13 +297,11 @@ static void set_scores(struct unigram *u, const struct sp_model *sp)
             most = score > most ? score : most;
         }
     }
-    for (size_t i = 0; i < sp->n; i++) {
-        if (sp->piece[i].type == TYPE_UNUSED) {
+    for (size_t i = 0; i < sp->n; i++)
+        if (sp->piece[i].type == TYPE_UNUSED)
             u->score[i] = (double)NAN;
-        } else if (sp->piece[i].type == TYPE_USER_DEFINED) {
+        else if (sp->piece[i].type == TYPE_USER_DEFINED)
             u->score[i] = (double)((float)sp->piece[i].text.size * most) - 0.1;
-        }
-    }
 }
 
 static bool load_pieces(struct tokenizer *t, const struct sp_model *sp, struct err *e)
@@ -325,22 +310,16 @@ static bool load_pieces(struct tokenizer *t, const struct sp_model *sp, struct e
     t->bpe.has_byte_fallback = t->unigram.has_byte_fallback = sp->byte_fallback;
     t->bpe.fuse_unk = true;
     t->unigram.single = true;
-    for (size_t i = 0; i < sp->n; i++) {
-        if (!add_piece(t, sp, i, e)) {
+    for (size_t i = 0; i < sp->n; i++)
+        if (!add_piece(t, sp, i, e))
             return false;
-        }
-    }
-    for (size_t i = 0; i < sp->n; i++) {
-        if (!add_token(t, sp, i, e)) {
+    for (size_t i = 0; i < sp->n; i++)
+        if (!add_token(t, sp, i, e))
             return false;
-        }
-    }
-    if (!load_user_defined(t, sp, e)) {
+    if (!load_user_defined(t, sp, e))
         return false;
-    }
-    if (t->bpe.unk < 0) {
+    if (t->bpe.unk < 0)
         return err_set(e, ERR_LOAD, "none of the %zu pieces is the unknown one", sp->n);
-    }
     if (t->model == MODEL_UNIGRAM) {
         set_scores(&t->unigram, sp);
         return true;
@@ -350,9 +329,8 @@ static bool load_pieces(struct tokenizer *t, const struct sp_model *sp, struct e
 
 static bool load_charsmap(struct tokenizer *t, struct charsmap *m, struct bytes blob, struct err *e)
 {
-    if (blob.size == 0) {
+    if (blob.size == 0)
         return true; /* no rules */
-    }
     const char *kept = arena_text(&t->arena, (const char *)blob.data, blob.size);
     return kept ? charsmap_read(m, (struct bytes){(const unsigned char *)kept, blob.size}, e)
                 : err_no_memory(e);

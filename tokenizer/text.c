@@ -22,23 +22,20 @@ static bool grow(struct text *t, size_t needed)
 {
     size_t capacity = t->capacity ? t->capacity : 256;
     while (capacity < needed) {
-        if (capacity > SIZE_MAX / 2) {
+        if (capacity > SIZE_MAX / 2)
             return false;
-        }
         capacity *= 2;
     }
     char *data = realloc(t->data, capacity);
-    if (!data) {
+    if (!data)
         return false;
-    }
     t->data = data;
     if (t->track) {
         size_t size;
         struct token_span *origin =
             checked_mul(capacity, sizeof *origin, &size) ? realloc(t->origin, size) : NULL;
-        if (!origin) {
+        if (!origin)
             return false;
-        }
         t->origin = origin;
     }
     t->capacity = capacity;
@@ -58,9 +55,8 @@ static struct token_span byte_span(const struct piece *in, size_t i)
 
 struct token_span piece_span(const struct piece *in, size_t start, size_t end)
 {
-    if (start < end) {
+    if (start < end)
         return (struct token_span){byte_span(in, start).start, byte_span(in, end - 1).end};
-    }
     /* Nothing: it stands between its neighbours. */
     size_t at = start < in->n ? byte_span(in, start).start
                 : start > 0   ? byte_span(in, start - 1).end
@@ -71,17 +67,14 @@ struct token_span piece_span(const struct piece *in, size_t start, size_t end)
 bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, size_t start,
               size_t end)
 {
-    if (!text_reserve(t, n)) {
+    if (!text_reserve(t, n))
         return false;
-    }
-    if (n) {
+    if (n)
         memcpy(t->data + t->n, s, n);
-    }
     if (t->track) {
         struct token_span span = piece_span(in, start, end);
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++)
             t->origin[t->n + i] = span;
-        }
     }
     t->n += n;
     return true;
@@ -96,17 +89,13 @@ bool text_add(struct text *t, const char *s, size_t n)
 bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end)
 {
     size_t n = end - start;
-    if (!text_reserve(t, n)) {
+    if (!text_reserve(t, n))
         return false;
-    }
-    if (n) {
+    if (n)
         memcpy(t->data + t->n, in->data + start, n);
-    }
-    if (t->track) {
-        for (size_t i = 0; i < n; i++) {
+    if (t->track)
+        for (size_t i = 0; i < n; i++)
             t->origin[t->n + i] = byte_span(in, start + i);
-        }
-    }
     t->n += n;
     return true;
 }
@@ -143,12 +132,10 @@ static bool continues(unsigned char c)
 static size_t valid_size(const unsigned char *s, size_t n)
 {
     unsigned char c = s[0];
-    if (c < 0x80) {
+    if (c < 0x80)
         return 1;
-    }
-    if (c < 0xE0) {
+    if (c < 0xE0)
         return c >= 0xC2 && n >= 2 && continues(s[1]) ? 2 : 0;
-    }
     if (c < 0xF0) {
         bool good = n >= 3 && continues(s[1]) && continues(s[2]) && !(c == 0xE0 && s[1] < 0xA0) &&
                     !(c == 0xED && s[1] > 0x9F);
@@ -169,9 +156,8 @@ size_t utf8_valid_prefix(const char *s, size_t n)
             continue;
         }
         size_t size = valid_size((const unsigned char *)s + i, n - i);
-        if (!size) {
+        if (!size)
             break;
-        }
         i += size;
     }
     return i;
@@ -206,16 +192,14 @@ bool text_escape(struct text *t, const struct piece *in)
     size_t at = 0;
     while (at < in->n) {
         size_t good = utf8_valid_prefix(in->data + at, in->n - at);
-        if (!text_copy(t, in, at, at + good)) {
+        if (!text_copy(t, in, at, at + good))
             return false;
-        }
         at += good;
         if (at < in->n) {
             char escape[4];
             size_t size = utf8_put(escape, 0xDC00u + (unsigned char)in->data[at]);
-            if (!text_put(t, escape, size, in, at, at + 1)) {
+            if (!text_put(t, escape, size, in, at, at + 1))
                 return false;
-            }
             at++;
         }
     }
@@ -229,9 +213,8 @@ bool text_unescape(struct text *t, const struct piece *in)
         int byte = in->data[at] == '\xED' ? utf8_escaped_byte(utf8_get(in->data + at)) : -1;
         if (byte >= 0) {
             char raw = (char)byte;
-            if (!text_copy(t, in, done, at) || !text_put(t, &raw, 1, in, at, at + 3)) {
+            if (!text_copy(t, in, done, at) || !text_put(t, &raw, 1, in, at, at + 3))
                 return false;
-            }
             done = at + 3;
         }
     }
@@ -247,21 +230,18 @@ static bool byte_level_itself(uint32_t c)
 
 uint32_t byte_level_char(unsigned char byte)
 {
-    if (byte_level_itself(byte)) {
+    if (byte_level_itself(byte))
         return byte;
-    }
     /* 0x00-0x20 are 33, 0x7F-0xA0 are 34 more, then 0xAD. */
     return byte <= 0x20 ? 0x100u + byte : byte < 0xAD ? 0x121u + (byte - 0x7Fu) : 0x143u;
 }
 
 int byte_level_byte(uint32_t c)
 {
-    if (c < 0x100) {
+    if (c < 0x100)
         return byte_level_itself(c) ? (int)c : -1;
-    }
-    if (c <= 0x120) {
+    if (c <= 0x120)
         return (int)(c - 0x100);
-    }
     return c <= 0x142 ? (int)(c - 0x121 + 0x7F) : c == 0x143 ? 0xAD : -1;
 }
 
@@ -274,20 +254,17 @@ int base64_digit(char c)
 
 size_t base64_decode(const char *text, size_t n, unsigned char *out)
 {
-    while (n && text[n - 1] == '=') {
+    while (n && text[n - 1] == '=')
         n--;
-    }
     uint32_t bits = 0;
     size_t n_out = 0;
     for (size_t i = 0; i < n; i++) {
         int digit = base64_digit(text[i]);
-        if (digit < 0) {
+        if (digit < 0)
             return SIZE_MAX;
-        }
         bits = bits << 6 | (uint32_t)digit;
-        if (i % 4) {
+        if (i % 4)
             out[n_out++] = (unsigned char)(bits >> (6 - i % 4 * 2));
-        }
     }
     return n_out;
 }

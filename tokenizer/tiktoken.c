@@ -50,12 +50,10 @@ static const char *find_pattern(const struct json *config)
     const char *name = json_text(json_get(config, "tokenizer_class"), "");
     const char *pattern =
         json_text(json_get(config, "pat_str"), json_text(json_get(config, "pattern"), NULL));
-    for (size_t i = 0; !pattern && i < ARRAY_LEN(known); i++) {
+    for (size_t i = 0; !pattern && i < ARRAY_LEN(known); i++)
         if (strcmp(name, known[i].tokenizer_class) == 0 &&
-            (!known[i].module || is_of_module(config, known[i].module))) {
+            (!known[i].module || is_of_module(config, known[i].module)))
             pattern = known[i].pattern;
-        }
-    }
     return pattern;
 }
 
@@ -63,9 +61,8 @@ bool tiktoken_is(struct bytes file)
 {
     size_t n = 0;
     while (n < file.size && n < 400 && file.data[n] != ' ') {
-        if (base64_digit((char)file.data[n]) < 0 && file.data[n] != '=') {
+        if (base64_digit((char)file.data[n]) < 0 && file.data[n] != '=')
             return false;
-        }
         n++;
     }
     return n > 0 && n + 1 < file.size && file.data[n] == ' ' && file.data[n + 1] >= '0' &&
@@ -81,17 +78,15 @@ static bool add_line(struct tokenizer *t, const char *line, size_t n, struct err
     size_t n_bytes = n_code <= sizeof bytes ? base64_decode(line, n_code, bytes) : SIZE_MAX;
     double rank = 0;
     size_t at = n_code + 1;
-    for (; at < n && line[at] >= '0' && line[at] <= '9'; at++) {
+    for (; at < n && line[at] >= '0' && line[at] <= '9'; at++)
         rank = rank * 10 + (line[at] - '0');
-    }
     if (n_bytes == SIZE_MAX || n_bytes == 0 || at != n || at == n_code + 1) {
         return err_set(e, ERR_LOAD, "line %d is not a token in base64 and a rank",
                        (int)t->vocab.n + 1);
     }
     size_t size = 0;
-    for (size_t i = 0; i < n_bytes; i++) {
+    for (size_t i = 0; i < n_bytes; i++)
         size += utf8_put(spelled + size, byte_level_char(bytes[i]));
-    }
     return vocab_add(&t->vocab, (struct bytes){(const unsigned char *)spelled, size}, rank, e);
 }
 
@@ -102,9 +97,8 @@ static bool load_tokens(struct tokenizer *t, struct bytes file, struct err *e)
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         size_t n = newline ? (size_t)(newline - line) : (size_t)(end - line);
         size_t n_text = n && line[n - 1] == '\r' ? n - 1 : n;
-        if (n_text && !add_line(t, line, n_text, e)) {
+        if (n_text && !add_line(t, line, n_text, e))
             return false;
-        }
         line += newline ? n + 1 : n;
     }
     return true;
@@ -113,15 +107,12 @@ static bool load_tokens(struct tokenizer *t, struct bytes file, struct err *e)
 static bool load_merges(struct tokenizer *t, struct err *e)
 {
     struct bpe_ranked *ranked = malloc((t->vocab.n + 1) * sizeof *ranked);
-    if (!ranked) {
+    if (!ranked)
         return err_no_memory(e);
-    }
     size_t n = 0;
-    for (int32_t id = 0; id < t->vocab.n_ids; id++) {
-        if (vocab_piece(&t->vocab, id).data) {
+    for (int32_t id = 0; id < t->vocab.n_ids; id++)
+        if (vocab_piece(&t->vocab, id).data)
             ranked[n++] = (struct bpe_ranked){.id = id, .score = -(double)id};
-        }
-    }
     bool good = bpe_load_ranked(t, ranked, n, e);
     free(ranked);
     return good;

@@ -10,18 +10,16 @@
 const char *component_type(const struct json *j, const char *kind, struct err *e)
 {
     const char *type = json_text(json_get(j, "type"), NULL);
-    if (!type) {
+    if (!type)
         err_set(e, ERR_LOAD, "%s without a \"type\"", kind);
-    }
     return type;
 }
 
 const char *component_text(const struct json *j, const char *kind, const char *key, struct err *e)
 {
     const char *text = json_text(json_get(j, key), NULL);
-    if (!text) {
+    if (!text)
         err_set(e, ERR_LOAD, "%s: \"%s\" must be a string", kind, key);
-    }
     return text;
 }
 
@@ -66,9 +64,8 @@ static bool scan_vocab(struct tokenizer *t, struct json_scan *s, struct err *e)
 static bool load_vocab(struct tokenizer *t, struct bytes text, struct err *e)
 {
     struct json_scan s;
-    if (!text.data) {
+    if (!text.data)
         return err_set(e, ERR_LOAD, "there is no \"vocab\"");
-    }
     json_scan_begin(&s, (const char *)text.data, text.size, e);
     const bool good = scan_vocab(t, &s, e) && (json_scan_done(&s) || err_prefix(e, "\"vocab\""));
     json_scan_end(&s);
@@ -80,13 +77,11 @@ static bool load_vocab(struct tokenizer *t, struct bytes text, struct err *e)
 static bool keep_option(struct text *options, struct bytes key, struct json_scan *s)
 {
     bool plain = true;
-    for (size_t i = 0; i < key.size; i++) {
+    for (size_t i = 0; i < key.size; i++)
         plain = plain && key.data[i] >= ' ' && key.data[i] != '"' && key.data[i] != '\\';
-    }
     struct bytes value;
-    if (!plain) {
+    if (!plain)
         return json_scan_skip(s, &value);
-    }
     return text_add(options, options->n ? ",\"" : "{\"", 2) &&
            text_add(options, (const char *)key.data, key.size) && text_add(options, "\":", 2) &&
            json_scan_skip(s, &value) && text_add(options, (const char *)value.data, value.size);
@@ -96,9 +91,8 @@ static bool keep_option(struct text *options, struct bytes key, struct json_scan
 static bool parse_options(struct text *options, struct json **out, struct err *e)
 {
     const size_t n = options->n;
-    if (!text_add(options, n ? "}" : "{}", n ? 1 : 2)) {
+    if (!text_add(options, n ? "}" : "{}", n ? 1 : 2))
         return err_no_memory(e);
-    }
     *out = json_parse(options->data, options->n, e);
     options->n = n;
     return *out || err_prefix(e, "model");
@@ -134,9 +128,8 @@ static bool split_model(struct tokenizer *t, struct json_scan *s, struct model_p
     bool good = json_scan_object(s);
     while (good && json_scan_member(s, &key)) {
         const bool vocab = bytes_equal(key, "vocab");
-        if ((vocab && parts->vocab.data) || (bytes_equal(key, "merges") && parts->merges.data)) {
+        if ((vocab && parts->vocab.data) || (bytes_equal(key, "merges") && parts->merges.data))
             return err_set(e, ERR_LOAD, "model: \"%s\" is there twice", vocab ? "vocab" : "merges");
-        }
         if (vocab && json_scan_is(s, JSON_OBJECT)) {
             parts->vocab = (struct bytes){(const unsigned char *)s->text + s->at, 0};
             parts->has_vocab = good = scan_vocab(t, s, e) || err_prefix(e, "model");
@@ -207,9 +200,8 @@ static bool load_part(struct tokenizer *t, const char *key, struct bytes text,
                       bool (*load)(struct tokenizer *, const struct json *, struct err *),
                       struct err *e)
 {
-    if (text.data && !check_utf8(text, key, e)) {
+    if (text.data && !check_utf8(text, key, e))
         return false;
-    }
     struct json *j = text.data ? json_parse((const char *)text.data, text.size, e) : NULL;
     bool good = (!text.data || j) && load(t, j, e);
     json_free(j);
@@ -244,9 +236,8 @@ static bool split_file(struct tokenizer *t, struct bytes file, struct sections *
     while (good && json_scan_member(&s, &key)) {
         struct bytes ignored;
         struct bytes *to = &ignored;
-        for (size_t i = 0; i < ARRAY_LEN(components); i++) {
+        for (size_t i = 0; i < ARRAY_LEN(components); i++)
             to = bytes_equal(key, components[i].key) ? &f->component[i] : to;
-        }
         f->has_model = f->has_model || bytes_equal(key, "model");
         good = bytes_equal(key, "model") ? split_model(t, &s, &f->model, &f->options, e)
                                          : json_scan_skip(&s, to);
@@ -258,22 +249,17 @@ static bool split_file(struct tokenizer *t, struct bytes file, struct sections *
 
 static bool load_sections(struct tokenizer *t, struct sections *f, struct err *e)
 {
-    if (!f->has_model) {
+    if (!f->has_model)
         return err_set(e, ERR_LOAD, "there is no \"model\"");
-    }
     if (!check_utf8((struct bytes){(const unsigned char *)f->options.data, f->options.n}, "model",
                     e) ||
-        !parse_options(&f->options, &f->model.options, e)) {
+        !parse_options(&f->options, &f->model.options, e))
         return false;
-    }
-    if (!load_model_parts(t, &f->model, e)) {
+    if (!load_model_parts(t, &f->model, e))
         return err_prefix(e, "model");
-    }
-    for (size_t i = 0; i < ARRAY_LEN(components); i++) {
-        if (!load_part(t, components[i].key, f->component[i], components[i].load, e)) {
+    for (size_t i = 0; i < ARRAY_LEN(components); i++)
+        if (!load_part(t, components[i].key, f->component[i], components[i].load, e))
             return false;
-        }
-    }
     return true;
 }
 
@@ -296,9 +282,8 @@ static bool load_json(struct tokenizer *t, struct bytes file, struct err *e)
 static bool add_named(struct tokenizer *t, const struct json *j, struct err *e)
 {
     const char *text = json_text(j, json_text(json_get(j, "content"), NULL));
-    if (!text || !*text) {
+    if (!text || !*text)
         return true;
-    }
     size_t n = strlen(text);
     int32_t id = vocab_find(&t->vocab, text, n);
     struct added_token token = {
@@ -320,9 +305,8 @@ static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, str
         const char *key = json_key(c) ? json_key(c) : "";
         char *end;
         long id = strtol(key, &end, 10);
-        if (!text || !*text || end == key || *end || id < 0 || id >= VOCAB_MAX_IDS) {
+        if (!text || !*text || end == key || *end || id < 0 || id >= VOCAB_MAX_IDS)
             return err_set(e, ERR_LOAD, "\"added_tokens_decoder\" must map ids to tokens");
-        }
         struct added_token token = {
             .content = text,
             .n_content = strlen(text),
@@ -333,9 +317,8 @@ static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, str
             .normalized = json_bool(json_get(c, "normalized"), true),
             .special = json_bool(json_get(c, "special"), false),
         };
-        if (!added_add(t, &token, e)) {
+        if (!added_add(t, &token, e))
             return false;
-        }
     }
     return true;
 }
@@ -345,15 +328,12 @@ static bool add_configured(struct tokenizer *t, const struct json *config, const
 {
     static const char *const names[] = {"bos_token", "eos_token",  "unk_token", "pad_token",
                                         "sep_token", "mask_token", "cls_token"};
-    if (!add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e)) {
+    if (!add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e))
         return false;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (!add_named(t, json_get(config, names[i]), e) ||
-            !add_named(t, json_get(map, names[i]), e)) {
+            !add_named(t, json_get(map, names[i]), e))
             return false;
-        }
-    }
     return true;
 }
 
@@ -361,19 +341,16 @@ static bool add_configured(struct tokenizer *t, const struct json *config, const
 static bool load_gpt2(struct tokenizer *t, const struct tokenizer_files *f,
                       const struct json *config, const struct json *map, struct err *e)
 {
-    if (!load_vocab(t, f->vocab_json, e)) {
+    if (!load_vocab(t, f->vocab_json, e))
         return err_prefix(e, "vocab.json");
-    }
-    if (!bpe_load_text(t, f->merges_txt, e)) {
+    if (!bpe_load_text(t, f->merges_txt, e))
         return err_prefix(e, "merges.txt");
-    }
     static const char endoftext[] = "<|endoftext|>";
     struct added_token end = {
         .content = endoftext, .n_content = sizeof endoftext - 1, .special = true};
     end.id = vocab_find(&t->vocab, end.content, end.n_content);
-    if ((end.id >= 0 && !added_add(t, &end, e)) || !add_configured(t, config, map, e)) {
+    if ((end.id >= 0 && !added_add(t, &end, e)) || !add_configured(t, config, map, e))
         return false;
-    }
     bool prefix_space = json_bool(json_get(config, "add_prefix_space"), false);
     const char *text = prefix_space ? "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}"
                                     : "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
@@ -391,9 +368,8 @@ static bool finish(struct tokenizer *t, const struct json *config, const struct 
     post_configure(t, config, map);
     size_t n = (size_t)t->vocab.n_ids;
     t->mark = arena_array(&t->arena, n, sizeof *t->mark);
-    if (!t->mark) {
+    if (!t->mark)
         return err_no_memory(e);
-    }
     for (size_t i = 0; i < t->added.n; i++) {
         const struct added_token *token = &t->added.token[i];
         t->mark[token->id] |=
@@ -408,9 +384,8 @@ static bool finish(struct tokenizer *t, const struct json *config, const struct 
 static bool load(struct tokenizer *t, const struct tokenizer_files *f, const struct json *config,
                  const struct json *map, struct err *e)
 {
-    if (f->tokenizer_json.data) {
+    if (f->tokenizer_json.data)
         return load_json(t, f->tokenizer_json, e);
-    }
     if (f->vocab_json.data && f->merges_txt.data) {
         return check_utf8(f->vocab_json, "vocab.json", e) &&
                check_utf8(f->merges_txt, "merges.txt", e) && load_gpt2(t, f, config, map, e);
@@ -435,12 +410,10 @@ static bool load(struct tokenizer *t, const struct tokenizer_files *f, const str
 /* A small file as a tree. *out NULL where it is absent. */
 static bool parse(struct bytes file, const char *name, struct json **out, struct err *e)
 {
-    if (!file.data) {
+    if (!file.data)
         return true;
-    }
-    if (!check_utf8(file, name, e)) {
+    if (!check_utf8(file, name, e))
         return false;
-    }
     *out = json_parse((const char *)file.data, file.size, e);
     return *out || err_prefix(e, "%s", name);
 }
@@ -469,12 +442,10 @@ struct tokenizer *tokenizer_load(const struct tokenizer_files *files, struct err
 
 void tokenizer_free(struct tokenizer *t)
 {
-    if (!t) {
+    if (!t)
         return;
-    }
-    for (size_t i = 0; i < t->n_regexes; i++) {
+    for (size_t i = 0; i < t->n_regexes; i++)
         regex_free(t->regex[i]);
-    }
     free(t->regex);
     bpe_free(&t->bpe);
     unigram_free(&t->unigram);

@@ -13,12 +13,10 @@ static int compare_entries(const void *a, const void *b)
     const struct trie_entry *y = b;
     size_t n = x->text.size < y->text.size ? x->text.size : y->text.size;
     int order = n ? memcmp(x->text.data, y->text.data, n) : 0;
-    if (order) {
+    if (order)
         return order;
-    }
-    if (x->text.size != y->text.size) {
+    if (x->text.size != y->text.size)
         return x->text.size < y->text.size ? -1 : 1;
-    }
     return (x->value > y->value) - (x->value < y->value);
 }
 
@@ -38,16 +36,14 @@ static bool add_node(struct building *b, unsigned char byte, struct range range)
     struct trie *t = b->trie;
     if (t->n_nodes == b->capacity) {
         uint32_t capacity = b->capacity ? b->capacity * 2 : 256;
-        if (capacity < b->capacity || capacity > UINT32_MAX / 32) {
+        if (capacity < b->capacity || capacity > UINT32_MAX / 32)
             return false;
-        }
         struct trie_node *node = realloc(t->node, capacity * sizeof *node);
         t->node = node ? node : t->node;
         struct range *ranges = realloc(b->range, capacity * sizeof *ranges);
         b->range = ranges ? ranges : b->range;
-        if (!node || !ranges) {
+        if (!node || !ranges)
             return false;
-        }
         b->capacity = capacity;
     }
     assert(t->node && b->range);
@@ -61,19 +57,16 @@ static bool add_children(struct building *b, const struct trie_entry *entry, uin
 {
     struct range r = b->range[at];
     size_t i = r.begin;
-    for (; i < r.end && entry[i].text.size == r.depth; i++) {
+    for (; i < r.end && entry[i].text.size == r.depth; i++)
         b->trie->node[at].value = entry[i].value;
-    }
     b->trie->node[at].child = b->trie->n_nodes;
     while (i < r.end) {
         size_t begin = i;
         unsigned char byte = entry[i].text.data[r.depth];
-        while (i < r.end && entry[i].text.data[r.depth] == byte) {
+        while (i < r.end && entry[i].text.data[r.depth] == byte)
             i++;
-        }
-        if (!add_node(b, byte, (struct range){begin, i, r.depth + 1})) {
+        if (!add_node(b, byte, (struct range){begin, i, r.depth + 1}))
             return false;
-        }
         b->trie->node[at].n_children++;
     }
     return true;
@@ -82,15 +75,13 @@ static bool add_children(struct building *b, const struct trie_entry *entry, uin
 bool trie_build(struct trie *t, struct trie_entry *entry, size_t n, struct err *e)
 {
     *t = (struct trie){0};
-    if (n == 0) {
+    if (n == 0)
         return true;
-    }
     qsort(entry, n, sizeof *entry, compare_entries);
     struct building b = {.trie = t};
     bool good = add_node(&b, 0, (struct range){0, n, 0});
-    for (uint32_t at = 0; good && at < t->n_nodes; at++) {
+    for (uint32_t at = 0; good && at < t->n_nodes; at++)
         good = add_children(&b, entry, at);
-    }
     free(b.range);
     for (uint32_t i = 0; good && i < t->node[0].n_children; i++) {
         uint32_t child = t->node[0].child + i;
@@ -101,21 +92,18 @@ bool trie_build(struct trie *t, struct trie_entry *entry, size_t n, struct err *
 
 uint32_t trie_step(const struct trie *t, uint32_t at, unsigned char byte)
 {
-    if (at == 0) {
+    if (at == 0)
         return t->root[byte];
-    }
     uint32_t low = t->node[at].child;
     uint32_t high = low + t->node[at].n_children;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (t->node[middle].byte == byte) {
+        if (t->node[middle].byte == byte)
             return middle;
-        }
-        if (t->node[middle].byte < byte) {
+        if (t->node[middle].byte < byte)
             low = middle + 1;
-        } else {
+        else
             high = middle;
-        }
     }
     return 0;
 }

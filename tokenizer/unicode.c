@@ -134,29 +134,24 @@ enum {
 /* Rules GB3 to GB9b between two characters; the others need more of what stands before. */
 static bool joins(int a, int b)
 {
-    if (a == GCB_CR && b == GCB_LF) {
+    if (a == GCB_CR && b == GCB_LF)
         return true; /* GB3 */
-    }
-    if ((a >= GCB_CR && a <= GCB_CONTROL) || (b >= GCB_CR && b <= GCB_CONTROL)) {
+    if ((a >= GCB_CR && a <= GCB_CONTROL) || (b >= GCB_CR && b <= GCB_CONTROL))
         return false; /* GB4, GB5 */
-    }
     switch (a) {
     case GCB_L: /* GB6 */
-        if (b == GCB_L || b == GCB_V || b == GCB_LV || b == GCB_LVT) {
+        if (b == GCB_L || b == GCB_V || b == GCB_LV || b == GCB_LVT)
             return true;
-        }
         break;
     case GCB_LV:
     case GCB_V: /* GB7 */
-        if (b == GCB_V || b == GCB_T) {
+        if (b == GCB_V || b == GCB_T)
             return true;
-        }
         break;
     case GCB_LVT:
     case GCB_T: /* GB8 */
-        if (b == GCB_T) {
+        if (b == GCB_T)
             return true;
-        }
         break;
     case GCB_PREPEND: /* GB9b */
         return true;
@@ -224,9 +219,8 @@ static int compare_decomposition(const void *key, const void *entry)
 
 static const struct unicode_decomposition *decomposition(uint32_t c)
 {
-    if (c < 0xA0) {
+    if (c < 0xA0)
         return NULL;
-    }
     return bsearch(&c, unicode_decompositions, ARRAY_LEN(unicode_decompositions),
                    sizeof *unicode_decompositions, compare_decomposition);
 }
@@ -238,15 +232,12 @@ static bool is_hangul_syllable(uint32_t c)
 
 bool unicode_is_stable(uint32_t c, enum unicode_form form)
 {
-    if (!unicode_is_boundary(c, form)) {
+    if (!unicode_is_boundary(c, form))
         return false;
-    }
-    if (is_composed(form)) {
+    if (is_composed(form))
         return true;
-    }
-    if (is_hangul_syllable(c)) {
+    if (is_hangul_syllable(c))
         return false;
-    }
     const struct unicode_decomposition *d = decomposition(c);
     return !d || (is_compatible(form) ? d->n_compatible : d->n_canonical) == 0;
 }
@@ -263,9 +254,8 @@ static size_t decompose_hangul(uint32_t c, uint32_t *out)
 
 static size_t decompose(uint32_t c, bool compatibly, uint32_t *out)
 {
-    if (is_hangul_syllable(c)) {
+    if (is_hangul_syllable(c))
         return decompose_hangul(c, out);
-    }
     const struct unicode_decomposition *d = decomposition(c);
     size_t n = d ? (compatibly ? d->n_compatible : d->n_canonical) : 0;
     if (!n) {
@@ -273,9 +263,8 @@ static size_t decompose(uint32_t c, bool compatibly, uint32_t *out)
         return 1;
     }
     const uint32_t *to = &unicode_pool[compatibly ? d->compatible : d->canonical];
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         out[i] = to[i];
-    }
     return n;
 }
 
@@ -283,18 +272,14 @@ static size_t decompose(uint32_t c, bool compatibly, uint32_t *out)
 static void sort_marks(uint32_t *c, size_t n, uint32_t *work)
 {
     size_t begin[257] = {0};
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         begin[record(c[i])->combining + 1]++;
-    }
-    for (size_t k = 1; k < ARRAY_LEN(begin); k++) {
+    for (size_t k = 1; k < ARRAY_LEN(begin); k++)
         begin[k] += begin[k - 1];
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         work[begin[record(c[i])->combining]++] = c[i];
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         c[i] = work[i];
-    }
 }
 
 /* The canonical ordering algorithm (D109). */
@@ -305,9 +290,8 @@ static void order_marks(uint32_t *c, size_t n, uint32_t *work)
     for (size_t i = 0; i <= n; i++) {
         uint8_t here = i < n ? record(c[i])->combining : 0;
         if (here == 0) {
-            if (!sorted) {
+            if (!sorted)
                 sort_marks(c + start, i - start, work);
-            }
             start = i + 1;
             sorted = true;
         } else if (i > start && record(c[i - 1])->combining > here) {
@@ -320,22 +304,18 @@ static int compare_composition(const void *key, const void *entry)
 {
     const struct unicode_composition *k = key;
     const struct unicode_composition *d = entry;
-    if (k->first != d->first) {
+    if (k->first != d->first)
         return k->first < d->first ? -1 : 1;
-    }
     return (k->second > d->second) - (k->second < d->second);
 }
 
 /* The character that two make, 0 where they make none. */
 static uint32_t composed(uint32_t a, uint32_t b)
 {
-    if (a >= L_BASE && a < L_BASE + L_COUNT && b >= V_BASE && b < V_BASE + V_COUNT) {
+    if (a >= L_BASE && a < L_BASE + L_COUNT && b >= V_BASE && b < V_BASE + V_COUNT)
         return S_BASE + ((a - L_BASE) * V_COUNT + (b - V_BASE)) * T_COUNT;
-    }
-    if (is_hangul_syllable(a) && (a - S_BASE) % T_COUNT == 0 && b > T_BASE &&
-        b < T_BASE + T_COUNT) {
+    if (is_hangul_syllable(a) && (a - S_BASE) % T_COUNT == 0 && b > T_BASE && b < T_BASE + T_COUNT)
         return a + (b - T_BASE);
-    }
     struct unicode_composition key = {a, b, 0};
     const struct unicode_composition *found =
         bsearch(&key, unicode_compositions, ARRAY_LEN(unicode_compositions),
@@ -359,9 +339,8 @@ static size_t compose(uint32_t *c, size_t n)
             c[starter] = both;
             continue;
         }
-        if (combining == 0) {
+        if (combining == 0)
             starter = out;
-        }
         last = combining;
         c[out++] = c[i];
     }
@@ -372,18 +351,16 @@ size_t unicode_decomposed_count(const uint32_t *in, size_t n, enum unicode_form 
 {
     uint32_t each[MAX_EXPANSION];
     size_t count = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         count += decompose(in[i], is_compatible(form), each);
-    }
     return count;
 }
 
 size_t unicode_normalize(const uint32_t *in, size_t n, enum unicode_form form, uint32_t *out)
 {
     size_t n_out = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         n_out += decompose(in[i], is_compatible(form), out + n_out);
-    }
     order_marks(out, n_out, out + n_out);
     return is_composed(form) ? compose(out, n_out) : n_out;
 }

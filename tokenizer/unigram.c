@@ -41,30 +41,24 @@ struct unigram_scratch {
 static bool emit_unknown(struct encoder *en, const struct piece *word)
 {
     struct token_span run = en->unigram->unknown;
-    if (run.start == run.end) {
+    if (run.start == run.end)
         return true;
-    }
     en->unigram->unknown = (struct token_span){0};
     const struct unigram *u = &en->t->unigram;
     struct piece part = piece_slice(word, run.start, run.end);
     struct text *bytes = &en->word;
     text_clear(bytes);
-    if (!text_unescape(bytes, &part)) {
+    if (!text_unescape(bytes, &part))
         return err_no_memory(en->e);
-    }
     bool all = u->has_byte_fallback;
-    for (size_t i = 0; all && i < bytes->n; i++) {
+    for (size_t i = 0; all && i < bytes->n; i++)
         all = u->byte_fallback[(unsigned char)bytes->data[i]] >= 0;
-    }
-    if (!all) {
+    if (!all)
         return encode_emit(en, u->unk, word, run.start, run.end);
-    }
-    for (size_t i = 0; i < bytes->n; i++) {
+    for (size_t i = 0; i < bytes->n; i++)
         if (!encode_emit(en, u->byte_fallback[(unsigned char)bytes->data[i]], word, run.start,
-                         run.end)) {
+                         run.end))
             return false;
-        }
-    }
     return true;
 }
 
@@ -72,9 +66,8 @@ static bool emit_piece(struct encoder *en, const struct piece *word, struct toke
                        int32_t id)
 {
     struct token_span *unknown = &en->unigram->unknown;
-    if (id != en->t->unigram.unk) {
+    if (id != en->t->unigram.unk)
         return emit_unknown(en, word) && encode_emit(en, id, word, at.start, at.end);
-    }
     unknown->start = unknown->start == unknown->end ? at.start : unknown->start;
     unknown->end = at.end;
     return true;
@@ -88,9 +81,8 @@ static bool push(struct unigram_scratch *s, struct token_span span, int32_t id)
         s->piece = piece ? piece : s->piece;
         int32_t *ids = realloc(s->id, capacity * sizeof *ids);
         s->id = ids ? ids : s->id;
-        if (!piece || !ids) {
+        if (!piece || !ids)
             return false;
-        }
         s->n_capacity = capacity;
     }
     s->piece[s->n] = span;
@@ -105,15 +97,13 @@ static bool settle(struct encoder *en, const struct piece *word, size_t base, si
     s->n = 0;
     for (size_t at = end; at > base; at = s->way[at - base].start) {
         const struct way *w = &s->way[at - base];
-        if (!push(s, (struct token_span){w->start, at}, w->id)) {
+        if (!push(s, (struct token_span){w->start, at}, w->id))
             return err_no_memory(en->e);
-        }
     }
     while (s->n) {
         s->n--;
-        if (!emit_piece(en, word, s->piece[s->n], s->id[s->n])) {
+        if (!emit_piece(en, word, s->piece[s->n], s->id[s->n]))
             return false;
-        }
     }
     return true;
 }
@@ -122,33 +112,28 @@ static bool settle(struct encoder *en, const struct piece *word, size_t base, si
 
 static void offer(const struct unigram *u, struct way *w, double score, size_t start, int32_t id)
 {
-    if (w->start == SIZE_MAX || score > w->score) {
+    if (w->start == SIZE_MAX || score > w->score)
         *w = (struct way){u->single ? (double)(float)score : score, start, id};
-    }
 }
 
 /* Makes places up to *reach, where pieces can end, as far as `end`. */
 static bool extend(struct unigram_scratch *s, size_t base, size_t *reach, size_t end)
 {
-    if (end <= *reach) {
+    if (end <= *reach)
         return true;
-    }
     size_t n = end - base + 1;
     if (n > s->capacity) {
         size_t capacity = s->capacity;
-        while (capacity < n) {
+        while (capacity < n)
             capacity *= 2;
-        }
         struct way *way = realloc(s->way, capacity * sizeof *way);
-        if (!way) {
+        if (!way)
             return false;
-        }
         s->way = way;
         s->capacity = capacity;
     }
-    for (size_t i = *reach - base + 1; i < n; i++) {
+    for (size_t i = *reach - base + 1; i < n; i++)
         s->way[i].start = SIZE_MAX;
-    }
     *reach = end;
     return true;
 }
@@ -161,21 +146,18 @@ static bool offer_pieces(struct encoder *en, const struct piece *word, size_t ba
     struct unigram_scratch *s = en->unigram;
     double score = s->way[at - base].score;
     size_t next = at + utf8_size(word->data[at]);
-    if (!extend(s, base, reach, next)) {
+    if (!extend(s, base, reach, next))
         return false;
-    }
     bool known = false; /* the character alone is a piece */
     uint32_t node = 0;
     for (size_t i = at; i < word->n; i++) {
         node = trie_step(&u->trie, node, (unsigned char)word->data[i]);
-        if (!node) {
+        if (!node)
             break;
-        }
         int32_t id = u->trie.node[node].value;
         if (id >= 0) {
-            if (!extend(s, base, reach, i + 1)) {
+            if (!extend(s, base, reach, i + 1))
                 return false;
-            }
             offer(u, &s->way[i + 1 - base], score + u->score[id], at, id);
             known = known || i + 1 == next;
         }
@@ -198,15 +180,13 @@ bool unigram_encode(struct encoder *en, const struct piece *word)
     for (size_t at = 0; at < word->n; at += utf8_size(word->data[at])) {
         if (at == reach && at > base) {
             double score = s->way[at - base].score;
-            if (!settle(en, word, base, at)) {
+            if (!settle(en, word, base, at))
                 return false;
-            }
             base = at;
             s->way[0].score = score;
         }
-        if (!offer_pieces(en, word, base, at, &reach)) {
+        if (!offer_pieces(en, word, base, at, &reach))
             return err_no_memory(en->e);
-        }
     }
     return settle(en, word, base, word->n) && emit_unknown(en, word);
 }
@@ -241,22 +221,19 @@ void unigram_scratch_free(struct unigram_scratch *s)
 bool unigram_add(struct tokenizer *t, struct bytes spelling, double score, struct err *e)
 {
     struct unigram *u = &t->unigram;
-    if (!(score > -1e30 && score < 1e30)) {
+    if (!(score > -1e30 && score < 1e30))
         return err_set(e, ERR_LOAD, "piece %d has no score that is a number", t->vocab.n_ids);
-    }
     size_t n = (size_t)t->vocab.n_ids;
     if (n == u->capacity) {
         size_t capacity = n ? n * 2 : 4096;
         double *scores = realloc(u->score, capacity * sizeof *scores);
-        if (!scores) {
+        if (!scores)
             return err_no_memory(e);
-        }
         u->score = scores;
         u->capacity = capacity;
     }
-    if (!vocab_add(&t->vocab, spelling, (double)n, e)) {
+    if (!vocab_add(&t->vocab, spelling, (double)n, e))
         return false;
-    }
     u->score[n] = score;
     u->n = n + 1;
     u->min_score = n == 0 || score < u->min_score ? score : u->min_score;
@@ -299,12 +276,10 @@ bool unigram_load(struct tokenizer *t, const struct model_parts *parts, struct e
 {
     struct unigram *u = &t->unigram;
     u->has_byte_fallback = json_bool(json_get(parts->options, "byte_fallback"), false);
-    if (!parts->vocab.data) {
+    if (!parts->vocab.data)
         return err_set(e, ERR_LOAD, "there is no \"vocab\"");
-    }
-    if (!load_pieces(t, parts->vocab, e)) {
+    if (!load_pieces(t, parts->vocab, e))
         return false;
-    }
     int64_t unk;
     if (!json_integer(json_get(parts->options, "unk_id"), 0, t->vocab.n_ids - 1, &unk)) {
         return err_set(e, ERR_LOAD, "Unigram needs an \"unk_id\" within its %d pieces",
@@ -318,15 +293,12 @@ bool unigram_load(struct tokenizer *t, const struct model_parts *parts, struct e
 static bool is_text(const struct tokenizer *t, int32_t id)
 {
     if (t->mark[id] & TOKEN_SPECIAL || id == t->unigram.unk ||
-        vocab_piece(&t->vocab, id).size == 0 || isnan(t->unigram.score[id])) {
+        vocab_piece(&t->vocab, id).size == 0 || isnan(t->unigram.score[id]))
         return false;
-    }
     bool byte_name = vocab_piece(&t->vocab, id).size == 6 && t->unigram.has_byte_fallback;
-    for (size_t b = 0; byte_name && b < 256; b++) {
-        if (t->unigram.byte_fallback[b] == id) {
+    for (size_t b = 0; byte_name && b < 256; b++)
+        if (t->unigram.byte_fallback[b] == id)
             return false;
-        }
-    }
     return true;
 }
 
@@ -334,16 +306,13 @@ bool unigram_finish(struct tokenizer *t, struct err *e)
 {
     struct unigram *u = &t->unigram;
     struct trie_entry *entry = malloc((u->n + 1) * sizeof *entry);
-    if (!entry) {
+    if (!entry)
         return err_no_memory(e);
-    }
     vocab_find_bytes(&t->vocab, u->byte_fallback);
     size_t n = 0;
-    for (size_t i = 0; i < u->n; i++) {
-        if (is_text(t, (int32_t)i)) {
+    for (size_t i = 0; i < u->n; i++)
+        if (is_text(t, (int32_t)i))
             entry[n++] = (struct trie_entry){vocab_piece(&t->vocab, (int32_t)i), (int32_t)i};
-        }
-    }
     bool good = trie_build(&u->trie, entry, n, e);
     free(entry);
     return good;

@@ -41,9 +41,8 @@ uint64_t hash_bytes(const char *text, size_t n)
     const uint64_t k0 = 0xA0761D6478BD642Fu;
     const uint64_t k1 = 0xE7037ED1A0B428DBu;
     uint64_t h = n * k1;
-    for (; n > 16; text += 16, n -= 16) {
+    for (; n > 16; text += 16, n -= 16)
         h = mix(load(text, 8) ^ k0, load(text + 8, 8) ^ h);
-    }
     uint64_t a = 0;
     uint64_t b = 0;
     if (n >= 8) {
@@ -88,9 +87,8 @@ static uint32_t *slot_of(const struct vocab *v, uint64_t hash, const char *text,
     for (size_t i = first_slot(v, hash);; i = (i + 1) & (v->n_slots - 1)) {
         uint32_t *slot = &v->slot[i];
         if (*slot == 0 ||
-            (*slot >> ID_BITS << ID_BITS == tag && vocab_is(v, slot_id(*slot), text, n))) {
+            (*slot >> ID_BITS << ID_BITS == tag && vocab_is(v, slot_id(*slot), text, n)))
             return slot;
-        }
     }
 }
 
@@ -106,25 +104,22 @@ int32_t vocab_find(const struct vocab *v, const char *text, size_t n)
 
 void vocab_prefetch_slot(const struct vocab *v, uint64_t hash)
 {
-    if (v->n_slots) {
+    if (v->n_slots)
         __builtin_prefetch(&v->slot[first_slot(v, hash)]);
-    }
 }
 
 void vocab_prefetch_piece(const struct vocab *v, uint64_t hash)
 {
     int32_t id = v->n_slots ? slot_id(v->slot[first_slot(v, hash)]) : -1;
-    if (id >= 0) {
+    if (id >= 0)
         __builtin_prefetch(&v->piece[id]);
-    }
 }
 
 void vocab_prefetch_text(const struct vocab *v, uint64_t hash)
 {
     int32_t id = v->n_slots ? slot_id(v->slot[first_slot(v, hash)]) : -1;
-    if (id >= 0) {
+    if (id >= 0)
         __builtin_prefetch(v->text + v->piece[id].at);
-    }
 }
 
 /* A table for n spellings, at most half full, and in it those that are there. Two ids of one
@@ -134,9 +129,8 @@ static bool build_slots(struct vocab *v, size_t n, int32_t *twice)
     enum { AHEAD = 16 };
     uint64_t hash[AHEAD] = {0}; /* of the next ids, whose slots are on their way to the cache */
     size_t n_slots = 1024;
-    while (n_slots < 2 * n) {
+    while (n_slots < 2 * n)
         n_slots *= 2;
-    }
     free(v->slot);
     v->slot = calloc(n_slots, sizeof *v->slot);
     v->n_slots = v->slot ? n_slots : 0;
@@ -162,39 +156,33 @@ static bool grow_ids(struct vocab *v, int32_t id)
 {
     if (id >= v->capacity) {
         size_t capacity = v->capacity ? (size_t)v->capacity : 1024;
-        while (capacity <= (size_t)id) {
+        while (capacity <= (size_t)id)
             capacity *= 2;
-        }
         struct vocab_piece *piece = realloc(v->piece, capacity * sizeof *piece);
-        if (!piece) {
+        if (!piece)
             return false;
-        }
         v->piece = piece;
         v->capacity = (int32_t)capacity;
     }
-    for (; v->n_ids <= id; v->n_ids++) {
+    for (; v->n_ids <= id; v->n_ids++)
         v->piece[v->n_ids] = (struct vocab_piece){.n = VOCAB_NO_PIECE};
-    }
     return true;
 }
 
 /* Room for n more bytes, and always for one: a spelling of nothing has an address too. */
 static bool grow_text(struct vocab *v, size_t n)
 {
-    if (v->text && n <= v->text_capacity - v->n_text) {
+    if (v->text && n <= v->text_capacity - v->n_text)
         return true;
-    }
     size_t capacity = v->text ? v->text_capacity : 16 << 10;
     while (capacity - v->n_text < n) {
-        if (capacity > UINT32_MAX / 2) {
+        if (capacity > UINT32_MAX / 2)
             return false;
-        }
         capacity *= 2;
     }
     char *text = realloc(v->text, capacity);
-    if (!text) {
+    if (!text)
         return false;
-    }
     v->text = text;
     v->text_capacity = capacity;
     return true;
@@ -222,26 +210,22 @@ static bool refuse_two_ids(const struct vocab *v, int32_t first, int32_t second,
 
 bool vocab_append(struct vocab *v, struct bytes spelling, double number, struct err *e)
 {
-    if (!check_id(spelling, number, e)) {
+    if (!check_id(spelling, number, e))
         return false;
-    }
     const int32_t id = (int32_t)number;
     const size_t n = spelling.size;
-    if (!grow_ids(v, id) || !grow_text(v, n)) {
+    if (!grow_ids(v, id) || !grow_text(v, n))
         return err_no_memory(e);
-    }
-    if (vocab_is(v, id, (const char *)spelling.data, n)) {
+    if (vocab_is(v, id, (const char *)spelling.data, n))
         return true;
-    }
     const struct bytes other = vocab_piece(v, id);
     if (other.data) {
         return err_set(e, ERR_LOAD, "id %d has two tokens, \"%.*s\" and \"%.*s\"", id,
                        shown(other.size), (const char *)other.data, shown(n),
                        (const char *)spelling.data);
     }
-    if (n) {
+    if (n)
         memcpy(v->text + v->n_text, spelling.data, n);
-    }
     v->piece[id] = (struct vocab_piece){.at = (uint32_t)v->n_text, .n = (uint32_t)n};
     v->n_text += n;
     v->n++;
@@ -251,12 +235,10 @@ bool vocab_append(struct vocab *v, struct bytes spelling, double number, struct 
 bool vocab_index(struct vocab *v, struct err *e)
 {
     int32_t twice = -1;
-    if (!build_slots(v, v->n, &twice)) {
+    if (!build_slots(v, v->n, &twice))
         return err_no_memory(e);
-    }
-    if (twice < 0) {
+    if (twice < 0)
         return true;
-    }
     const struct bytes piece = vocab_piece(v, twice);
     return refuse_two_ids(v, vocab_find(v, (const char *)piece.data, piece.size), twice, e);
 }
@@ -264,21 +246,17 @@ bool vocab_index(struct vocab *v, struct err *e)
 bool vocab_add(struct vocab *v, struct bytes spelling, double number, struct err *e)
 {
     int32_t twice = -1;
-    if (!check_id(spelling, number, e)) {
+    if (!check_id(spelling, number, e))
         return false;
-    }
-    if (2 * v->n >= v->n_slots && !build_slots(v, 2 * v->n, &twice)) {
+    if (2 * v->n >= v->n_slots && !build_slots(v, 2 * v->n, &twice))
         return err_no_memory(e);
-    }
     const int32_t id = (int32_t)number;
     const uint64_t hash = hash_bytes((const char *)spelling.data, spelling.size);
     uint32_t *slot = slot_of(v, hash, (const char *)spelling.data, spelling.size);
-    if (*slot) {
+    if (*slot)
         return slot_id(*slot) == id || refuse_two_ids(v, slot_id(*slot), id, e);
-    }
-    if (!vocab_append(v, spelling, number, e)) {
+    if (!vocab_append(v, spelling, number, e))
         return false;
-    }
     *slot = tag_of(hash) | (uint32_t)id;
     return true;
 }

@@ -14,9 +14,8 @@ static int32_t find(const struct encoder *en, const char *text, size_t n)
 static size_t count_chars(const struct piece *word)
 {
     size_t n = 0;
-    for (size_t i = 0; i < word->n; i += utf8_size(word->data[i])) {
+    for (size_t i = 0; i < word->n; i += utf8_size(word->data[i]))
         n++;
-    }
     return n;
 }
 
@@ -52,9 +51,8 @@ static bool emit_unknown(struct encoder *en, const struct piece *word)
 
 bool wordpiece_encode(struct encoder *en, const struct piece *word)
 {
-    if (count_chars(word) > en->t->wordpiece.max_chars) {
+    if (count_chars(word) > en->t->wordpiece.max_chars)
         return emit_unknown(en, word);
-    }
     size_t n_ids = en->out->n;
     size_t n_spans = en->where ? en->where->n : 0;
     size_t end;
@@ -62,14 +60,12 @@ bool wordpiece_encode(struct encoder *en, const struct piece *word)
         int32_t id = longest(en, word, start, &end);
         if (id == -1) {
             en->out->n = n_ids;
-            if (en->where) {
+            if (en->where)
                 en->where->n = n_spans;
-            }
             return emit_unknown(en, word);
         }
-        if (id < 0 || !encode_emit(en, id, word, start, end)) {
+        if (id < 0 || !encode_emit(en, id, word, start, end))
             return false;
-        }
     }
     return true;
 }
@@ -89,14 +85,12 @@ bool wordpiece_load(struct tokenizer *t, const struct model_parts *parts, struct
     const char *unk = json_text(json_get(options, "unk_token"), "[UNK]");
     const struct json *max = json_get(options, "max_input_chars_per_word");
     int64_t max_chars = 100;
-    if (max && !json_integer(max, 0, INT32_MAX, &max_chars)) {
+    if (max && !json_integer(max, 0, INT32_MAX, &max_chars))
         return err_set(e, ERR_LOAD, "\"max_input_chars_per_word\" must be a count");
-    }
     w->max_chars = (size_t)max_chars;
     w->prefix = arena_text(&t->arena, prefix, strlen(prefix));
-    if (!w->prefix) {
+    if (!w->prefix)
         return err_no_memory(e);
-    }
     w->unk = vocab_find(&t->vocab, unk, strlen(unk));
     return w->unk >= 0 ||
            err_set(e, ERR_LOAD, "the unk_token \"%.60s\" is not in the vocabulary", unk);

@@ -100,9 +100,8 @@ static double seconds(const struct tokenizer *t, const char *text, size_t n, siz
 static char *repeat(const char *unit, size_t n_unit, size_t n)
 {
     char *text = malloc(n + 1);
-    for (size_t i = 0; text && i < n; i++) {
+    for (size_t i = 0; text && i < n; i++)
         text[i] = unit[i % n_unit];
-    }
     return text;
 }
 

@@ -552,7 +552,7 @@ int main(int argc, char **argv)
     bool untied = false;
     uint64_t seed = 1;
     const char *dir = NULL;
-    for (int c; (c = getopt_long(argc, argv, "o:", options, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "o:", options, NULL)) != -1;)
         if (c == 'o')
             dir = optarg;
         else if (c == DIMS)
@@ -569,7 +569,6 @@ int main(int argc, char **argv)
             sizes[c - SIZES] = size_argument(optarg);
         else
             bad_usage();
-    }
     if (!dir || optind < argc)
         bad_usage();
     d.family = family >= 0 ? family : d.family;

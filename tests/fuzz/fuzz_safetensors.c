@@ -15,14 +15,12 @@ static void check(const struct tensor *tensors, size_t n, const uint8_t *data, s
     for (size_t i = 0; i < n; i++) {
         const struct tensor *t = &tensors[i];
         size_t expected = (size_t)tensor_count(t) * dtype_size(t->dtype);
-        if (!t->name || t->data != next || t->n_bytes != expected) {
+        if (!t->name || t->data != next || t->n_bytes != expected)
             abort();
-        }
         next += t->n_bytes;
     }
-    if (next != data + size) {
+    if (next != data + size)
         abort();
-    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -31,11 +29,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena arena = {0};
     struct tensor *tensors;
     size_t n;
-    if (safetensors_parse((struct bytes){data, size}, &arena, &tensors, &n, &e)) {
+    if (safetensors_parse((struct bytes){data, size}, &arena, &tensors, &n, &e))
         check(tensors, n, data, size);
-    } else if (e.code == ERR_NONE || !*e.text || strlen(e.text) >= sizeof e.text) {
+    else if (e.code == ERR_NONE || !*e.text || strlen(e.text) >= sizeof e.text)
         abort();
-    }
     arena_free(&arena);
     return 0;
 }

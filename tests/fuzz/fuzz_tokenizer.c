@@ -26,15 +26,13 @@ static void use(const struct tokenizer *t)
         for (size_t i = 0; i < ids.n; i++) {
             struct token_span s = where.at[i];
             if (ids.id[i] < 0 || ids.id[i] >= tokenizer_n_ids(t) || s.start > s.end ||
-                s.end > sizeof text - 1) {
+                s.end > sizeof text - 1)
                 abort();
-            }
             decoder_next(d, ids.id[i]);
         }
     }
-    for (int32_t id = -1; id <= tokenizer_n_ids(t) && id < 1000; id++) {
+    for (int32_t id = -1; id <= tokenizer_n_ids(t) && id < 1000; id++)
         decoder_next(d, id);
-    }
     ids_free(&ids);
     token_spans_free(&where);
     encoder_free(en);
@@ -60,11 +58,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct err e = {0};
     struct tokenizer *t = tokenizer_load(&files, &e);
-    if (t) {
+    if (t)
         use(t);
-    } else if (e.code == ERR_NONE || !*e.text) {
+    else if (e.code == ERR_NONE || !*e.text)
         abort();
-    }
     tokenizer_free(t);
     return 0;
 }

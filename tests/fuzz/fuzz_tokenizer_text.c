@@ -77,14 +77,12 @@ static void check_way_back(struct decoder *d, const struct ids *ids, const uint8
     decoder_reset(d);
     for (size_t i = 0; i < ids->n; i++) {
         struct bytes b = decoder_next(d, ids->id[i]);
-        if (b.size > size - at || memcmp(b.data, data + at, b.size) != 0) {
+        if (b.size > size - at || memcmp(b.data, data + at, b.size) != 0)
             abort();
-        }
         at += b.size;
     }
-    if (at != size) {
+    if (at != size)
         abort();
-    }
 }
 
 static void check(struct target *target, const uint8_t *data, size_t size, unsigned flags)
@@ -96,19 +94,16 @@ static void check(struct target *target, const uint8_t *data, size_t size, unsig
     const char *text = (const char *)data;
     if (!encoder_encode_spans(target->used, text, size, flags, &ids, &where, &e) ||
         !encoder_encode(target->used, text, size, flags, &again, &e) || ids.n != again.n ||
-        (ids.n && memcmp(ids.id, again.id, ids.n * sizeof *ids.id) != 0)) {
+        (ids.n && memcmp(ids.id, again.id, ids.n * sizeof *ids.id) != 0))
         abort();
-    }
     for (size_t i = 0; i < ids.n; i++) {
         if (ids.id[i] < 0 || ids.id[i] >= tokenizer_n_ids(target->t) ||
-            where.at[i].start > where.at[i].end || where.at[i].end > size) {
+            where.at[i].start > where.at[i].end || where.at[i].end > size)
             abort();
-        }
         decoder_next(target->d, ids.id[i]);
     }
-    if (target->comes_back) {
+    if (target->comes_back)
         check_way_back(target->d, &ids, data, size);
-    }
     ids_free(&ids);
     ids_free(&again);
     token_spans_free(&where);

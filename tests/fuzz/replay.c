@@ -12,9 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static uint8_t *read_file(const char *path, size_t *size)
 {
     FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0) {
+    if (!f || fseek(f, 0, SEEK_END) != 0)
         return NULL;
-    }
     long end = ftell(f);
     rewind(f);
     uint8_t *data = malloc(end > 0 ? (size_t)end : 1);

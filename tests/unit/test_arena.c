@@ -18,17 +18,14 @@ static void pieces_are_zeroed_aligned_and_apart(void **state)
         piece[i] = arena_alloc(&a, size);
         assert_non_null(piece[i]);
         assert_int_equal((uintptr_t)piece[i] % alignof(max_align_t), 0);
-        for (size_t j = 0; j < size; j++) {
+        for (size_t j = 0; j < size; j++)
             assert_int_equal(piece[i][j], 0);
-        }
         memset(piece[i], (int)(i % 255) + 1, size);
     }
     /* Had two pieces overlapped, the later one would have overwritten the earlier. */
-    for (size_t i = 0; i < N; i++) {
-        for (size_t j = 0; j < i * 7 % 501; j++) {
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j < i * 7 % 501; j++)
             assert_int_equal(piece[i][j], i % 255 + 1);
-        }
-    }
     arena_free(&a);
 }
 

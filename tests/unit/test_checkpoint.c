@@ -72,12 +72,10 @@ static size_t write_tensors(const char *name, const char *names)
                                   i ? "," : "", names[i], 2 * i, 2 * i + 2);
     }
     length += (size_t)sprintf(header + length, "}");
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         file[i] = (char)(length >> (8 * i));
-    }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         memset(header + length + 2 * i, names[i], 2);
-    }
     write_bytes(name, file, 8 + length + 2 * n);
     return 8 + length + 2 * n;
 }
@@ -86,9 +84,8 @@ static struct checkpoint *open_dir(void)
 {
     struct err e;
     struct checkpoint *c = checkpoint_open(dir, &e);
-    if (!c) {
+    if (!c)
         fail_msg("%s", e.text);
-    }
     return c;
 }
 
@@ -108,9 +105,8 @@ static struct checkpoint *load(void)
 {
     struct checkpoint *c = open_dir();
     struct err e;
-    if (!checkpoint_load_tensors(c, &e)) {
+    if (!checkpoint_load_tensors(c, &e))
         fail_msg("%s", e.text);
-    }
     return c;
 }
 
@@ -196,9 +192,8 @@ static void files_without_permission(void **state)
     (void)state;
     write_tensors("model.safetensors", "a");
     assert_int_equal(chmod(path_of("model.safetensors"), 0), 0);
-    if (access(path_of("model.safetensors"), R_OK) == 0) {
+    if (access(path_of("model.safetensors"), R_OK) == 0)
         skip(); /* root may read everything */
-    }
     load_must_fail("model.safetensors: Permission denied");
     assert_int_equal(chmod(dir, 0), 0);
     struct err e;
@@ -237,9 +232,8 @@ static void forgets_in_shares(void **state)
     struct checkpoint *c = open_dir();
     struct err e;
     assert_true(checkpoint_load_tensors(c, &e));
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++)
         checkpoint_forget(c, i, 3);
-    }
     assert_memory_equal(checkpoint_tensor(c, "a")->data, "aa", 2);
     assert_memory_equal(checkpoint_tensor(c, "b")->data, "bb", 2);
     checkpoint_close(c);
@@ -303,9 +297,8 @@ static void a_file_beyond_4_gib(void **state)
     char file[8 + sizeof header - 1] = {sizeof header - 1};
     memcpy(file + 8, header, sizeof header - 1);
     write_bytes("model.safetensors", file, sizeof file);
-    if (truncate(path_of("model.safetensors"), (off_t)sizeof file + 6000000001) != 0) {
+    if (truncate(path_of("model.safetensors"), (off_t)sizeof file + 6000000001) != 0)
         skip(); /* the file system knows no holes, or no files of that size */
-    }
     struct checkpoint *c = load();
     const struct tensor *last = checkpoint_tensor(c, "last");
     const struct tensor *big = checkpoint_tensor(c, "big");

@@ -24,9 +24,8 @@ static struct json *parse(const char *text)
 {
     struct err e;
     struct json *j = parse_bytes(text, strlen(text), &e);
-    if (!j) {
+    if (!j)
         fail_msg("%s: %s", text, e.text);
-    }
     return j;
 }
 
@@ -95,9 +94,8 @@ static void children_in_order(void **state)
     (void)state;
     struct json *j = parse("{\"b\": [10, 11, 12], \"a\": {}, \"c\": \"x\"}");
     char keys[8] = "";
-    for (const struct json *c = json_first(j); c; c = json_next(c)) {
+    for (const struct json *c = json_first(j); c; c = json_next(c))
         strcat(keys, json_key(c));
-    }
     assert_string_equal(keys, "bac");
     assert_int_equal(json_count(j), 3);
     double expected = 10;
@@ -153,9 +151,8 @@ static void whole_numbers(void **state)
         struct json *j = parse(cases[i].text);
         int64_t value = -77;
         if (json_integer(j, cases[i].min, cases[i].max, &value) != cases[i].ok ||
-            value != (cases[i].ok ? cases[i].value : -77)) {
+            value != (cases[i].ok ? cases[i].value : -77))
             fail_msg("%s gave %lld", cases[i].text, (long long)value);
-        }
         json_free(j);
     }
     int64_t value;
@@ -219,9 +216,8 @@ static void text_need_not_be_terminated(void **state)
     struct json *j = parse_bytes(text, 8, &e);
     assert_non_null(j);
     json_free(j);
-    for (size_t n = 0; n < 8; n++) {
+    for (size_t n = 0; n < 8; n++)
         assert_null(parse_bytes(text, n, &e));
-    }
     /* A number that ends with the range must not be read on. */
     j = parse_bytes("1234", 2, &e);
     assert_true(json_number(j, 0) == 12);
@@ -254,9 +250,8 @@ static struct json *object_with(size_t n, size_t same, size_t at)
     char *text = malloc(n * 24 + 3);
     assert_non_null(text);
     char *end = text;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         end += sprintf(end, "%c\"key.%zu\":%zu", i ? ',' : '{', i == at ? same : i, i);
-    }
     *end++ = '}';
     struct err e;
     struct json *j = json_parse(text, (size_t)(end - text), &e);
@@ -289,9 +284,8 @@ static void the_earliest_duplicate_is_named(void **state)
 {
     (void)state;
     char text[400] = "{";
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 20; i++)
         sprintf(text + strlen(text), "\"%d\":0,", i);
-    }
     strcat(text, "\"9\":0,\"3\":0,\"9\":0}");
     struct json *many = parse(text);
     assert_string_equal(json_duplicate_key(many), "9");

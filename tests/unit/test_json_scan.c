@@ -100,9 +100,8 @@ static void refusals(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err e = {0};
-        if (skips(bad[i], &e)) {
+        if (skips(bad[i], &e))
             fail_msg("taken for JSON: %s", bad[i]);
-        }
         assert_int_equal(e.code, ERR_LOAD);
     }
     static const char *const bad_strings[] = {"\"\\x\"",     "\"\\u12\"",          "\"\\uDC00\"",
@@ -143,12 +142,10 @@ static void commas(void **state)
         double number;
         begin(&s, bad[i], &e);
         bool good = json_scan_array(&s);
-        while (good && json_scan_element(&s)) {
+        while (good && json_scan_element(&s))
             good = json_scan_number(&s, &number);
-        }
-        if (good && json_scan_done(&s)) {
+        if (good && json_scan_done(&s))
             fail_msg("taken for JSON: %s", bad[i]);
-        }
         json_scan_end(&s);
     }
 }

@@ -15,13 +15,11 @@ static struct bytes make_file(uint64_t length, const char *header, size_t n_head
     size_t size = 8 + n_header + n_buffer;
     unsigned char *data = malloc(size);
     assert_non_null(data);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         data[i] = (unsigned char)(length >> (8 * i));
-    }
     memcpy(data + 8, header, n_header);
-    for (size_t i = 0; i < n_buffer; i++) {
+    for (size_t i = 0; i < n_buffer; i++)
         data[8 + n_header + i] = (unsigned char)i;
-    }
     return (struct bytes){data, size};
 }
 
@@ -207,9 +205,8 @@ static void reads_tensors_by_offset(void **state)
     size_t n;
     struct err e;
     struct bytes file = make_file(sizeof header - 1, header, sizeof header - 1, 22);
-    if (!parse(file, &arena, &t, &n, &e)) {
+    if (!parse(file, &arena, &t, &n, &e))
         fail_msg("%s", e.text);
-    }
     static const struct {
         const char *name;
         enum dtype dtype;
@@ -273,9 +270,8 @@ static void reads_many_tensors(void **state)
     struct tensor *tensors;
     size_t n;
     struct err e;
-    if (!parse(file, &arena, &tensors, &n, &e)) {
+    if (!parse(file, &arena, &tensors, &n, &e))
         fail_msg("%s", e.text);
-    }
     assert_int_equal(n, N);
     assert_string_equal(tensors[0].name, "layer.0");
     assert_string_equal(tensors[N - 1].name, "layer.49999");

@@ -42,18 +42,16 @@ static unsigned drawn(const struct sample_params *params, const float *logits)
 {
     struct sampler *s = make(params, N_HAND, 0);
     unsigned bits = 0;
-    for (uint64_t position = 0; position < 3000; position++) {
+    for (uint64_t position = 0; position < 3000; position++)
         bits |= 1u << sampler_next(s, logits, position);
-    }
     sampler_free(s);
     return bits;
 }
 
 static void hand_logits(float *logits)
 {
-    for (int i = 0; i < N_HAND; i++) {
+    for (int i = 0; i < N_HAND; i++)
         logits[i] = (float)log(hand_probability[i]) + 3.0f;
-    }
 }
 
 enum { P2 = 1 << 1, P4 = 1 << 3, P8 = 1 << 0, P16A = 1 << 2, P16B = 1 << 4 };
@@ -187,9 +185,8 @@ static void temperature_by_hand(void **state)
         struct sampler *s = make(&p, 2, 0);
         for (uint64_t position = 0; position < 1000; position++) {
             double u = philox_uniform(p.seed, position);
-            if (fabs(u - cases[i].first) > 1e-5) {
+            if (fabs(u - cases[i].first) > 1e-5)
                 assert_int_equal(sampler_next(s, logits, position), u < cases[i].first ? 0 : 1);
-            }
         }
         sampler_free(s);
     }
@@ -205,9 +202,8 @@ static int32_t choice_after(const struct sample_params *params, const int32_t *h
     struct sample_params p = *params;
     p.temperature = 0.0f;
     struct sampler *s = make(&p, 3, max_history);
-    for (; *history >= 0; history++) {
+    for (; *history >= 0; history++)
         sampler_accept(s, *history);
-    }
     int32_t id = sampler_next(s, logits, 0);
     assert_int_equal(sampler_next(s, logits, 1), id); /* asking changes nothing */
     sampler_free(s);
@@ -436,25 +432,22 @@ static const double *sort_by;
 static int by_value_then_id(const void *a, const void *b)
 {
     int x = *(const int *)a, y = *(const int *)b;
-    if (sort_by[x] != sort_by[y]) {
+    if (sort_by[x] != sort_by[y])
         return sort_by[x] > sort_by[y] ? -1 : 1;
-    }
     return x - y;
 }
 
 static void naive_softmax(struct naive *v, double temperature)
 {
     double best = -INFINITY, sum = 0.0;
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < v->n; i++)
         best = v->p[i] > 0.0 && v->logit[i] > best ? v->logit[i] : best;
-    }
     for (int i = 0; i < v->n; i++) {
         v->p[i] = v->p[i] > 0.0 ? exp((v->logit[i] - best) / temperature) : 0.0;
         sum += v->p[i];
     }
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < v->n; i++)
         v->p[i] /= sum;
-    }
 }
 
 /* Keeps the first of the order in which `value` falls: `count` of them, or until their probability
@@ -462,17 +455,15 @@ static void naive_softmax(struct naive *v, double temperature)
 static void naive_keep(struct naive *v, const double *value, int count, double mass)
 {
     int order[N_MAX];
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < v->n; i++)
         order[i] = i;
-    }
     sort_by = value;
     qsort(order, (size_t)v->n, sizeof order[0], by_value_then_id);
     double sum = 0.0;
     for (int i = 0; i < v->n; i++) {
         double p = v->p[order[i]];
-        if (i >= count || sum >= mass) {
+        if (i >= count || sum >= mass)
             v->p[order[i]] = 0.0;
-        }
         sum += p;
     }
 }
@@ -486,30 +477,25 @@ static void naive_filter(struct naive *v, const struct sample_params *p)
     }
     if (p->typical_p < 1.0f) {
         double entropy = 0.0, closeness[N_MAX];
-        for (int i = 0; i < v->n; i++) {
+        for (int i = 0; i < v->n; i++)
             entropy -= v->p[i] > 0.0 ? v->p[i] * log(v->p[i]) : 0.0;
-        }
-        for (int i = 0; i < v->n; i++) {
+        for (int i = 0; i < v->n; i++)
             closeness[i] = v->p[i] > 0.0 ? -fabs(-log(v->p[i]) - entropy) : -INFINITY;
-        }
         naive_keep(v, closeness, v->n, (double)p->typical_p);
         naive_softmax(v, 1.0);
     }
     if (p->top_p < 1.0f) {
         double kept[N_MAX];
-        for (int i = 0; i < v->n; i++) {
+        for (int i = 0; i < v->n; i++)
             kept[i] = v->p[i] > 0.0 ? v->logit[i] : -INFINITY;
-        }
         naive_keep(v, kept, v->n, (double)p->top_p);
         naive_softmax(v, 1.0);
     }
     double best = 0.0;
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < v->n; i++)
         best = v->p[i] > best ? v->p[i] : best;
-    }
-    for (int i = 0; i < v->n; i++) {
+    for (int i = 0; i < v->n; i++)
         v->p[i] = v->p[i] >= (double)p->min_p * best ? v->p[i] : 0.0;
-    }
     naive_softmax(v, (double)p->temperature);
 }
 
@@ -519,9 +505,8 @@ static void naive_penalise(struct naive *v, const struct sample_params *p, const
     int last = p->repeat_last_n < 0 ? n_history : p->repeat_last_n;
     for (int i = 0; i < v->n; i++) {
         int count = 0;
-        for (int j = n_history > last ? n_history - last : 0; j < n_history; j++) {
+        for (int j = n_history > last ? n_history - last : 0; j < n_history; j++)
             count += history[j] == i;
-        }
         if (count > 0) {
             v->logit[i] *= v->logit[i] > 0.0 ? 1.0 / (double)p->repetition_penalty
                                              : (double)p->repetition_penalty;
@@ -567,9 +552,8 @@ static void random_logits(float *logits, int n)
     bool ties = maybe(0.3);
     for (int i = 0; i < n; i++) {
         double sum = 0.0;
-        for (int j = 0; j < 6; j++) {
+        for (int j = 0; j < 6; j++)
             sum += uniform(-1.0, 1.0);
-        }
         logits[i] = (float)(ties ? round(sum * spread) : sum * spread);
     }
 }
@@ -681,9 +665,8 @@ static void frequencies_follow_the_probabilities(void **state)
         struct sampler *s = make(&p, N_HAND, 0);
         enum { N_DRAWS = 40000 };
         int count[N_HAND] = {0};
-        for (uint64_t position = 0; position < N_DRAWS; position++) {
+        for (uint64_t position = 0; position < N_DRAWS; position++)
             count[sampler_next(s, logits, position)]++;
-        }
         double chi_square = 0.0;
         for (int i = 0; i < N_HAND; i++) {
             double expected = N_DRAWS * hand_probability[i];
@@ -700,24 +683,20 @@ static void draws_depend_on_seed_and_position_alone(void **state)
     enum { N = 1000 };
     static float logits[N];
     static int32_t forwards[64];
-    for (int i = 0; i < N; i++) { /* none likely enough to be drawn often */
+    for (int i = 0; i < N; i++) /* none likely enough to be drawn often */
         logits[i] = (float)uniform(-1.0, 1.0);
-    }
     struct sample_params p = plain;
     struct sampler *s = make(&p, N, 0);
-    for (uint64_t i = 0; i < ARRAY_LEN(forwards); i++) {
+    for (uint64_t i = 0; i < ARRAY_LEN(forwards); i++)
         forwards[i] = sampler_next(s, logits, i);
-    }
-    for (uint64_t i = ARRAY_LEN(forwards); i-- > 0;) {
+    for (uint64_t i = ARRAY_LEN(forwards); i-- > 0;)
         assert_int_equal(sampler_next(s, logits, i), forwards[i]);
-    }
     sampler_free(s);
     p.seed = UINT64_C(1) << 63 | 1; /* all of its 64 bits count */
     s = make(&p, N, 0);
     int n_same = 0;
-    for (uint64_t i = 0; i < ARRAY_LEN(forwards); i++) {
+    for (uint64_t i = 0; i < ARRAY_LEN(forwards); i++)
         n_same += sampler_next(s, logits, i) == forwards[i];
-    }
     assert_true(n_same < (int)ARRAY_LEN(forwards) / 2);
     sampler_free(s);
 }

@@ -31,9 +31,8 @@ static void expect_split(const struct split_case *c)
         n += (size_t)snprintf(got + n, sizeof got - n, "%s%.*s", i ? "|" : "",
                               (int)(s.end - s.start), c->text + s.start);
     }
-    if (strcmp(got, c->want) != 0) {
+    if (strcmp(got, c->want) != 0)
         fail_msg("%s\n  \"%s\" is split into %s, not %s", c->pre_tokenizer, c->text, got, c->want);
-    }
     ids_free(&ids);
     token_spans_free(&where);
     encoder_free(en);
@@ -100,9 +99,8 @@ static void pre_tokenizers(void **state)
          "{\"type\":\"Digits\",\"individual_digits\":true}]}",
          "a1 22", "a|1|2|2"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_split(&cases[i]);
-    }
 }
 
 /* The patterns of well-known tokenizers, on texts that tell them apart. */
@@ -152,9 +150,8 @@ static void patterns(void **state)
          "a|123|4| |\xE4\xB8\xAD\xE6\x96\x87|x| .|net"},
         {STARCODER, "x = 42", "x| =| |4|2"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_split(&cases[i]);
-    }
 }
 
 /* Ruby's meaning where it differs from Perl's. */
@@ -193,9 +190,8 @@ static void patterns_as_ruby(void **state)
          "a|\xE2\x85\xA7"
          "7|b"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_split(&cases[i]);
-    }
 }
 
 /* ---- normalizers ----------------------------------------------------------------------------- */
@@ -226,9 +222,8 @@ static void expect_normal(const char *normalizer, const char *text, const char *
     struct ids ids = kit_encode(t, text, strlen(text), 0);
     size_t n;
     char *got = kit_decode(t, &ids, &n);
-    if (strcmp(got, want) != 0) {
+    if (strcmp(got, want) != 0)
         fail_msg("%s\n  \"%s\" becomes \"%s\", not \"%s\"", normalizer, text, got, want);
-    }
     free(got);
     ids_free(&ids);
     tokenizer_free(t);
@@ -284,9 +279,8 @@ static void normalizers(void **state)
          "{\"type\":\"Lowercase\"}]}",
          "\xC3\x89T\xC3\x89", "ete"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_normal(cases[i].normalizer, cases[i].text, cases[i].want);
-    }
 }
 
 /* A trie made by hand, in which "a" becomes "xy". A unit of Darts-clone has its label in the low
@@ -304,26 +298,21 @@ static void precompiled(void **state)
     units[VALUE] = 1u << 31 | 0; /* at byte 0 of the replacements */
     unsigned char blob[4 + sizeof units + sizeof text];
     uint32_t size = sizeof units;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++)
         blob[i] = (unsigned char)(size >> 8 * i);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        for (size_t k = 0; k < 4; k++) {
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        for (size_t k = 0; k < 4; k++)
             blob[4 + i * 4 + k] = (unsigned char)(units[i] >> 8 * k);
-        }
-    }
     memcpy(blob + 4 + sizeof units, text, sizeof text);
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char json[4096] = "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"";
     size_t n = strlen(json);
     for (size_t i = 0; i < sizeof blob; i += 3) {
         uint32_t three = 0;
-        for (size_t k = 0; k < 3; k++) {
+        for (size_t k = 0; k < 3; k++)
             three = three << 8 | (i + k < sizeof blob ? blob[i + k] : 0);
-        }
-        for (size_t k = 0; k < 4; k++) {
+        for (size_t k = 0; k < 4; k++)
             json[n++] = digits[three >> (18 - 6 * k) & 63];
-        }
     }
     snprintf(json + n, sizeof json - n, "\"}");
     expect_normal(json, "banana", "bxynxynxy");
@@ -347,13 +336,11 @@ static void expect_decoded(const char *decoder, const char *tokens, const char *
         size_t size = strcspn(word, " ");
         char text[64];
         snprintf(text, sizeof text, "%.*s", (int)size, word);
-        for (char *c = text; *c; c++) {
+        for (char *c = text; *c; c++)
             *c = *c == '_' ? ' ' : *c;
-        }
         int id = 0;
-        while (id < n_seen && strcmp(seen[id], text) != 0) {
+        while (id < n_seen && strcmp(seen[id], text) != 0)
             id++;
-        }
         if (id == n_seen) {
             memcpy(seen[n_seen++], text, sizeof text);
             n += (size_t)snprintf(model + n, sizeof model - n, ",\"%s\":%d", text, id + 1);
@@ -365,9 +352,8 @@ static void expect_decoded(const char *decoder, const char *tokens, const char *
     struct tokenizer *t = kit_make(&(struct kit_parts){.model = model, .decoder = decoder});
     size_t n_got;
     char *got = kit_decode(t, &ids, &n_got);
-    if (n_got != strlen(want) || memcmp(got, want, n_got) != 0) {
+    if (n_got != strlen(want) || memcmp(got, want, n_got) != 0)
         fail_msg("%s\n  \"%s\" decodes to \"%s\", not \"%s\"", decoder, tokens, got, want);
-    }
     free(got);
     ids_free(&ids);
     tokenizer_free(t);
@@ -417,9 +403,8 @@ static void decoders(void **state)
                                                                                          "0") "]}",
          M "Hey " M "you <0x21>", "Hey you!"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_decoded(cases[i].decoder, cases[i].tokens, cases[i].want);
-    }
 }
 
 static void decoder_forgets(void **state)
@@ -488,9 +473,8 @@ static void added_tokens(void **state)
         {"aBBa", "1 10 1", 0}, /* searched for behind */
         {"abba", "1 10 1", 0},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         kit_expect_ids(t, cases[i].text, cases[i].flags, cases[i].want);
-    }
     assert_true(tokenizer_is_special(t, 5));
     assert_false(tokenizer_is_special(t, 6));
     assert_int_equal(tokenizer_n_ids(t), 11);
@@ -704,9 +688,8 @@ static void expect_refused(const struct kit_parts *parts, const char *why)
         fail_msg("loads, but should be refused: %s", why);
     }
     assert_int_equal(e.code, ERR_LOAD);
-    if (!strstr(e.text, why)) {
+    if (!strstr(e.text, why))
         fail_msg("\"%s\" does not say \"%s\"", e.text, why);
-    }
 }
 
 static void bad_models(void **state)
@@ -739,9 +722,8 @@ static void bad_models(void **state)
         {"{\"type\":\"WordPiece\",\"unk_token\":\"x\",\"vocab\":{\"a\":0}}", "unk_token"},
         {"{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a", "JSON"},
     };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
         expect_refused(&(struct kit_parts){.model = cases[i].model}, cases[i].why);
-    }
 }
 
 static void bad_components(void **state)
@@ -825,9 +807,8 @@ static void bad_files(void **state)
         struct tokenizer *t = tokenizer_load(&cases[i].files, &e);
         assert_null(t);
         assert_int_equal(e.code, ERR_LOAD);
-        if (!strstr(e.text, cases[i].why)) {
+        if (!strstr(e.text, cases[i].why))
             fail_msg("\"%s\" does not say \"%s\"", e.text, cases[i].why);
-        }
     }
 }
 
@@ -888,9 +869,8 @@ static void old_files(void **state)
                                          "\x1A\x04\x18\x00\x20\x00";
     files = (struct tokenizer_files){.tokenizer_model = {model, sizeof model - 1}};
     t = tokenizer_load(&files, &e);
-    if (!t) {
+    if (!t)
         fail_msg("%s", e.text);
-    }
     kit_expect_ids(t, "ab  b", 0, "5 4 4 3");
     kit_expect_ids(t, "b", ENCODE_ADD_SPECIAL, "1 3");
     tokenizer_free(t);

@@ -124,14 +124,12 @@ static size_t encode_parts(const struct tokenizer *t, const char *text, size_t n
         assert_non_null(part);
         memcpy(part, text + p.done, got - p.done);
         if (!encoder_encode_part(en, part, got - p.done, last, flags, &p, &out->ids,
-                                 spans ? &out->where : NULL, &e)) {
+                                 spans ? &out->where : NULL, &e))
             fail_msg("%s", e.text);
-        }
         free(part);
         assert_true(p.done >= settled && p.done <= got);
-        if (last) {
+        if (last)
             break;
-        }
     }
     assert_int_equal(p.done, n);
     encoder_free(en);
@@ -174,12 +172,10 @@ static void expect_same(const struct tokenizer *t, const char *what, uint64_t se
 static void expect_all_same(const struct tokenizer *t, const char *what, bool settles)
 {
     size_t settled = 0;
-    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++)
         expect_same(t, what, seed, &settled);
-    }
-    if (settles != (settled > ROUNDS * 100)) {
+    if (settles != (settled > ROUNDS * 100))
         fail_msg("%s: %zu bytes settled before the last parts", what, settled);
-    }
 }
 
 #define TOKEN(id, text, rest) "{\"id\":" id ",\"content\":\"" text "\"" rest "}"

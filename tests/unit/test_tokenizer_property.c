@@ -22,11 +22,9 @@ struct small_bpe {
 
 static int find_token(const struct small_bpe *b, const char *text)
 {
-    for (int i = 0; i < b->n_tokens; i++) {
-        if (strcmp(b->token[i], text) == 0) {
+    for (int i = 0; i < b->n_tokens; i++)
+        if (strcmp(b->token[i], text) == 0)
             return i;
-        }
-    }
     return -1;
 }
 
@@ -34,17 +32,15 @@ static int find_token(const struct small_bpe *b, const char *text)
 static void make_bpe(struct small_bpe *b, uint64_t *random)
 {
     memset(b, 0, sizeof *b);
-    for (size_t i = 0; i < ARRAY_LEN(alphabet); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(alphabet); i++)
         snprintf(b->token[b->n_tokens++], sizeof b->token[0], "%s", alphabet[i]);
-    }
     while (b->n_tokens < MAX_TOKENS) {
         int left = (int)kit_below(random, (size_t)b->n_tokens);
         int right = (int)kit_below(random, (size_t)b->n_tokens);
         char text[64];
         int size = snprintf(text, sizeof text, "%s%s", b->token[left], b->token[right]);
-        if (size >= (int)sizeof text || find_token(b, text) >= 0) {
+        if (size >= (int)sizeof text || find_token(b, text) >= 0)
             continue;
-        }
         int at = (int)kit_below(random, (size_t)b->n_merges + 1);
         for (int i = b->n_merges; i > at; i--) {
             b->left[i] = b->left[i - 1];
@@ -90,9 +86,8 @@ static size_t merge_plainly(const struct small_bpe *b, int *id, size_t n)
                 }
             }
         }
-        if (best == n) {
+        if (best == n)
             return n;
-        }
         id[best] = b->made[rank];
         memmove(id + best + 1, id + best + 2, (n - best - 2) * sizeof *id);
         n--;
@@ -121,9 +116,8 @@ static void bpe_is_its_definition(void **state)
             }
             n = merge_plainly(&b, want, n);
             struct ids got = kit_encode(t, text, size, 0);
-            if (got.n != n || (n && memcmp(got.id, want, n * sizeof *want) != 0)) {
+            if (got.n != n || (n && memcmp(got.id, want, n * sizeof *want) != 0))
                 fail_msg("seed %d: \"%s\" has other ids than by the definition", (int)seed, text);
-            }
             ids_free(&got);
         }
         tokenizer_free(t);
@@ -156,9 +150,8 @@ static double best_score(const struct small_bpe *b, const double *score, const c
         best[i] = -1e9; /* no way, as within a character */
         for (int k = 0; k < b->n_tokens; k++) {
             size_t n = strlen(b->token[k]);
-            if (strncmp(text + i, b->token[k], n) == 0 && score[k] + best[i + n] > best[i]) {
+            if (strncmp(text + i, b->token[k], n) == 0 && score[k] + best[i + n] > best[i])
                 best[i] = score[k] + best[i + n];
-            }
         }
     }
     return best[0];
@@ -191,9 +184,8 @@ static void unigram_is_its_definition(void **state)
         }
         assert_int_equal(at, size);
         double best = best_score(&b, score, text, size);
-        if (sum < best || sum > best) {
+        if (sum < best || sum > best)
             fail_msg("seed %d: \"%s\" scores %g, the best is %g", (int)seed, text, sum, best);
-        }
         ids_free(&got);
         tokenizer_free(t);
     }
@@ -208,9 +200,8 @@ static struct tokenizer *load_tales(void)
     assert_true(file_map("models/tales/tokenizer.json", &json, &e));
     struct tokenizer *t = tokenizer_load(&(struct tokenizer_files){.tokenizer_json = json}, &e);
     file_unmap(json);
-    if (!t) {
+    if (!t)
         fail_msg("%s", e.text);
-    }
     return t;
 }
 
@@ -219,9 +210,8 @@ static void expect_way_back(const struct tokenizer *t, const char *text, size_t 
     struct ids ids = kit_encode(t, text, n, 0);
     size_t n_back;
     char *back = kit_decode(t, &ids, &n_back);
-    if (n_back != n || memcmp(back, text, n) != 0) {
+    if (n_back != n || memcmp(back, text, n) != 0)
         fail_msg("seed %d: a text of %zu bytes comes back as %zu others", (int)seed, n, n_back);
-    }
     free(back);
     ids_free(&ids);
 }
@@ -229,12 +219,10 @@ static void expect_way_back(const struct tokenizer *t, const char *text, size_t 
 /* Every other text is no text at all but bytes. */
 static size_t random_input(uint64_t *random, char *out, size_t n_chars, uint64_t seed)
 {
-    if (seed % 2) {
+    if (seed % 2)
         return kit_random_text(random, out, n_chars);
-    }
-    for (size_t i = 0; i < n_chars; i++) {
+    for (size_t i = 0; i < n_chars; i++)
         out[i] = (char)kit_below(random, 256);
-    }
     return n_chars;
 }
 
@@ -261,9 +249,8 @@ static void byte_fallback_comes_back(void **state)
                          "[\"\xE2\x96\x81 a\",\"a s\"],\"vocab\":{\"\xE2\x96\x81\":256,\"a\":257,"
                          "\"s\":258,\"\xE2\x96\x81"
                          "a\":259,\"as\":260");
-    for (int i = 0; i < 256; i++) {
+    for (int i = 0; i < 256; i++)
         n += (size_t)snprintf(model + n, sizeof model - n, ",\"<0x%02X>\":%d", i, i);
-    }
     snprintf(model + n, sizeof model - n, "}}");
     struct tokenizer *t = kit_make(&(struct kit_parts){
         .model = model,
@@ -279,9 +266,8 @@ static void byte_fallback_comes_back(void **state)
         uint64_t random = seed;
         char text[4 * 200];
         size_t size = random_input(&random, text, kit_below(&random, 200), seed);
-        if (!memmem(text, size, "\xE2\x96\x81", 3)) {
+        if (!memmem(text, size, "\xE2\x96\x81", 3))
             expect_way_back(t, text, size, seed);
-        }
     }
     tokenizer_free(t);
 }

@@ -23,9 +23,8 @@ static struct bytes map(const char *dir, const char *name)
     struct bytes bytes = {0};
     struct err e;
     char *path = file_join(dir, name);
-    if (file_exists(path)) {
+    if (file_exists(path))
         assert_true(file_map(path, &bytes, &e));
-    }
     free(path);
     return bytes;
 }
@@ -41,23 +40,20 @@ static struct tokenizer *load(const char *dir)
     };
     struct err e = {0};
     struct tokenizer *t = tokenizer_load(&f, &e);
-    if (!t) {
+    if (!t)
         fail_msg("%s: %s", dir, e.text);
-    }
     struct bytes *all[] = {&f.tokenizer_json, &f.tokenizer_config, &f.special_tokens_map,
                            &f.vocab_json, &f.merges_txt};
-    for (size_t i = 0; i < ARRAY_LEN(all); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
         file_unmap(*all[i]);
-    }
     return t;
 }
 
 static void print_ids(const char *what, const struct ids *ids)
 {
     fprintf(stderr, "  %s:", what);
-    for (size_t i = 0; i < ids->n; i++) {
+    for (size_t i = 0; i < ids->n; i++)
         fprintf(stderr, " %d", ids->id[i]);
-    }
     fprintf(stderr, "\n");
 }
 
@@ -105,9 +101,8 @@ static bool same_text(struct decoder *d, const struct ids *ids, const char *want
         n += b.size;
     }
     got[n] = '\0';
-    if (n == n_want && memcmp(got, want, n) == 0) {
+    if (n == n_want && memcmp(got, want, n) == 0)
         return true;
-    }
     fprintf(stderr, "decoded \"%s\", reference \"%.*s\"\n", got, (int)n_want, want);
     clean_up(got);
     return strlen(got) == n_want && memcmp(got, want, n_want) == 0;
@@ -134,9 +129,8 @@ static void read_ids(struct json_scan *s, struct ids *ids)
 {
     struct err e;
     double id;
-    for (assert_true(json_scan_array(s)); json_scan_element(s);) {
+    for (assert_true(json_scan_array(s)); json_scan_element(s);)
         assert_true(json_scan_number(s, &id) && ids_push(ids, (int32_t)id, &e));
-    }
 }
 
 static void read_case(const char *line, size_t n, struct test_case *c)
@@ -206,9 +200,8 @@ static void run_dir(const char *name)
     decoder_free(d);
     encoder_free(en);
     tokenizer_free(t);
-    if (n_bad) {
+    if (n_bad)
         fail_msg("%s: %zu of %zu cases differ", name, n_bad, n_all);
-    }
 }
 
 #define DIR_TEST(function, name)                                                                   \
@@ -231,9 +224,8 @@ static struct ids list_of(const struct json *list)
 {
     struct err e;
     struct ids ids = {0};
-    for (const struct json *c = json_first(list); c; c = json_next(c)) {
+    for (const struct json *c = json_first(list); c; c = json_next(c))
         assert_true(ids_push(&ids, (int32_t)json_number(c, -1), &e));
-    }
     return ids;
 }
 

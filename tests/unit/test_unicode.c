@@ -29,9 +29,8 @@ static const char *read_chars(const char *text, struct chars *out)
     for (;;) {
         char *end;
         unsigned long c = strtoul(text, &end, 16);
-        if (end == text) {
+        if (end == text)
             break;
-        }
         assert_true(out->n < MAX_CHARS);
         out->c[out->n++] = (uint32_t)c;
         text = end;
@@ -45,17 +44,14 @@ static void expect_form(const struct chars *in, enum unicode_form form, const st
     uint32_t out[MAX_CHARS * 36];
     assert_true(unicode_decomposed_count(in->c, in->n, form) * 2 <= ARRAY_LEN(out));
     size_t n = unicode_normalize(in->c, in->n, form, out);
-    if (n != want->n || memcmp(out, want->c, n * sizeof *out) != 0) {
+    if (n != want->n || memcmp(out, want->c, n * sizeof *out) != 0)
         fail_msg("form %d differs: %s", (int)form, line);
-    }
     /* What is stable is left alone, so it must be right to do so. */
     bool stable = true;
-    for (size_t i = 0; i < in->n; i++) {
+    for (size_t i = 0; i < in->n; i++)
         stable = stable && unicode_is_stable(in->c[i], form);
-    }
-    if (stable && (n != in->n || memcmp(out, in->c, n * sizeof *out) != 0)) {
+    if (stable && (n != in->n || memcmp(out, in->c, n * sizeof *out) != 0))
         fail_msg("called stable in form %d: %s", (int)form, line);
-    }
 }
 
 /* Marks the characters newer than Unicode 9.0, whose normal forms are not known on purpose. */
@@ -67,16 +63,13 @@ static void find_new(unsigned char *is_new)
         unsigned long first, last;
         int n = sscanf(line, "%lx..%lx", &first, &last);
         const char *version = strchr(line, ';');
-        if (*line == '#' || n < 1 || !version || strtod(version + 1, NULL) <= 9) {
+        if (*line == '#' || n < 1 || !version || strtod(version + 1, NULL) <= 9)
             continue;
-        }
-        for (unsigned long c = first; c <= (n == 2 ? last : first) && c < N_CHARS; c++) {
+        for (unsigned long c = first; c <= (n == 2 ? last : first) && c < N_CHARS; c++)
             is_new[c] = 1;
-        }
     }
-    if (f) {
+    if (f)
         fclose(f);
-    }
 }
 
 /* The columns: source; NFC; NFD; NFKC; NFKD. */
@@ -90,21 +83,17 @@ static void normal_forms(void **state)
     static unsigned char is_new[N_CHARS];
     find_new(is_new);
     while (fgets(line, sizeof line, f)) {
-        if (strchr("#@\n", *line)) {
+        if (strchr("#@\n", *line))
             continue;
-        }
         struct chars column[5];
         const char *at = line;
-        for (size_t i = 0; i < ARRAY_LEN(column); i++) {
+        for (size_t i = 0; i < ARRAY_LEN(column); i++)
             at = read_chars(at, &column[i]);
-        }
         bool skips = false;
-        for (size_t i = 0; i < column[0].n; i++) {
+        for (size_t i = 0; i < column[0].n; i++)
             skips = skips || is_new[column[0].c[i]];
-        }
-        if (skips) {
+        if (skips)
             continue;
-        }
         for (size_t i = 0; i < ARRAY_LEN(column); i++) {
             bool compatible = i >= 3;
             expect_form(&column[i], UNICODE_NFC, &column[compatible ? 3 : 1], line);
@@ -137,19 +126,15 @@ static void graphemes(void **state)
     while (fgets(line, sizeof line, f)) {
         struct unicode_grapheme g = {0};
         bool begins = false;
-        if (*line == '#') {
+        if (*line == '#')
             continue;
-        }
-        for (char *word = strtok(line, " \t\n"); word && *word != '#';
-             word = strtok(NULL, " \t\n")) {
-            if (strcmp(word, "\xC3\xB7") == 0) {
+        for (char *word = strtok(line, " \t\n"); word && *word != '#'; word = strtok(NULL, " \t\n"))
+            if (strcmp(word, "\xC3\xB7") == 0)
                 begins = true;
-            } else if (strcmp(word, "\xC3\x97") == 0) {
+            else if (strcmp(word, "\xC3\x97") == 0)
                 begins = false;
-            } else if (unicode_grapheme_begins(&g, (uint32_t)strtoul(word, NULL, 16)) != begins) {
+            else if (unicode_grapheme_begins(&g, (uint32_t)strtoul(word, NULL, 16)) != begins)
                 fail_msg("line %zu of the grapheme tests, at %s", n_lines, word);
-            }
-        }
         n_lines++;
     }
     fclose(f);

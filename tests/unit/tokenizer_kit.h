@@ -36,9 +36,8 @@ KIT struct tokenizer *kit_try(const struct kit_parts *p, struct err *e)
     const char *const parts[] = {p->model,         p->added_tokens,   p->normalizer,
                                  p->pre_tokenizer, p->post_processor, p->decoder};
     size_t size = 16;
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         size += parts[i] ? strlen(parts[i]) + 32 : 0;
-    }
     char *json = malloc(size);
     assert_non_null(json);
     size_t n = 0;
@@ -51,9 +50,8 @@ KIT struct tokenizer *kit_try(const struct kit_parts *p, struct err *e)
     }
     snprintf(json + n, size - n, "}");
     struct tokenizer_files files = {.tokenizer_json = kit_bytes(json)};
-    if (p->config) {
+    if (p->config)
         files.tokenizer_config = kit_bytes(p->config);
-    }
     struct tokenizer *t = tokenizer_load(&files, e);
     free(json);
     return t;
@@ -63,9 +61,8 @@ KIT struct tokenizer *kit_make(const struct kit_parts *p)
 {
     struct err e = {0};
     struct tokenizer *t = kit_try(p, &e);
-    if (!t) {
+    if (!t)
         fail_msg("%s", e.text);
-    }
     return t;
 }
 
@@ -75,9 +72,8 @@ KIT struct ids kit_encode(const struct tokenizer *t, const char *text, size_t n,
     struct ids ids = {0};
     struct encoder *en = encoder_new(t, &e);
     assert_non_null(en);
-    if (!encoder_encode(en, text, n, flags, &ids, &e)) {
+    if (!encoder_encode(en, text, n, flags, &ids, &e))
         fail_msg("%s", e.text);
-    }
     encoder_free(en);
     return ids;
 }
@@ -118,9 +114,8 @@ KIT void kit_expect_ids(const struct tokenizer *t, const char *text, unsigned fl
         assert_true(n < sizeof got);
     }
     ids_free(&ids);
-    if (strcmp(got, want) != 0) {
+    if (strcmp(got, want) != 0)
         fail_msg("\"%s\" gives %s, not %s", text, got, want);
-    }
 }
 
 /* xorshift64*, Vigna 2016. */
@@ -145,9 +140,8 @@ KIT size_t kit_put_utf8(char *out, uint32_t c)
     }
     size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = n - 1; i > 0; i--, c >>= 6) {
+    for (size_t i = n - 1; i > 0; i--, c >>= 6)
         out[i] = (char)(0x80 | (c & 0x3F));
-    }
     out[0] = (char)(lead[n] | c);
     return n;
 }
@@ -174,9 +168,8 @@ KIT uint32_t kit_random_char(uint64_t *state)
         default:
             c = (uint32_t)kit_below(state, 0x110000);
         }
-        if (c < 0xD800 || c > 0xDFFF) {
+        if (c < 0xD800 || c > 0xDFFF)
             return c;
-        }
     }
 }
 
@@ -184,9 +177,8 @@ KIT uint32_t kit_random_char(uint64_t *state)
 KIT size_t kit_random_text(uint64_t *state, char *out, size_t n)
 {
     size_t size = 0;
-    while (n--) {
+    while (n--)
         size += kit_put_utf8(out + size, kit_random_char(state));
-    }
     return size;
 }
 

@@ -333,9 +333,9 @@ static int blocks_shared(const struct call *c, const struct attend_run *a,
 }
 
 /* How many of n runs, from the first on and one at least, make up one unit of at most most_rows
- * rows: so many that most blocks need not be read again. *n_shared gets how many they all have in
- * common. A run that has far more in common with the one behind it begins the next unit. No
- * windows. */
+ * rows. r runs that have s blocks in common read these once instead of r times: those that save
+ * most, (r - 1) * s. *n_shared gets s. A run that has far more in common with the one behind it
+ * begins the next unit. No windows. */
 static int runs_together(const struct call *c, const struct attend_run *runs, int n, int most_rows,
                          int *n_shared)
 {

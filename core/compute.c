@@ -95,7 +95,8 @@ static bool spin_change(atomic_uint *counter, unsigned old, int max_spins)
     return false;
 }
 
-/* Waits until *counter is not `old` any more, spinning at first and then asleep: true. */
+/* Waits until *counter is not `old` any more, spinning at first and then asleep. Returns whether it
+ * slept. */
 static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
 {
     if (spin_change(counter, old, max_spins))

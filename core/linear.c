@@ -218,8 +218,9 @@ static bool fits_sums(const struct linear *l, const struct operand *x, size_t n_
     return first_sum(l) < (size_t)l->n_in && x->room && x->n * n_sums <= x->room->n_sums;
 }
 
-/* Where sums wait to be added. The next product has the other half of it, being one sync further
- * on, or waits at a sync of its own: so this half is taken behind product_of, which may sync. */
+/* Where sums wait to be added: one of two halves of the room, in turn. The sync within apply_both
+ * makes the next product take the other half, so that who is fast does not overwrite what the slow
+ * still read, and nobody is two products ahead. product_of may sync, too: so behind it. */
 static float *room_for_sums(const struct worker *w, const struct operand *x)
 {
     return x->room->sums + worker_phase(w) % 2 * x->room->n_sums;

@@ -60,11 +60,11 @@ struct quant {
     size_t row_bytes;                     /* of codes that a row takes; not in columns */
     const unsigned char *codes, *scales, *zeros, *g_idx;
     enum dtype scale_dtype;
-    size_t n_woven;             /* rows of whole strips that are woven, the first ones */
-    bool zeros_packed;          /* as codes are, else I8 */
-    uint32_t zeros_add;         /* to each packed word */
-    const uint32_t *order;      /* [n_in]: inputs of columns that weaving sorted, or NULL; then */
-    const struct quant *stored; /* the matrix as it was, for products in f32 */
+    size_t n_woven;        /* rows of whole strips that are woven, the first ones */
+    bool zeros_packed;     /* as codes are, else I8 */
+    uint32_t zeros_add;    /* to each packed word */
+    const uint32_t *order; /* [n_in]: where weaving sorted columns, which input each was; NULL */
+    const struct quant *stored; /* beside an order: the matrix before that, for products in f32 */
 };
 
 /* Checks the parts of a matrix [n_out, n_in] against each other and fills in *q. Tensors of more

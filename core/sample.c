@@ -36,7 +36,7 @@ struct sampler {
     int32_t *window;              /* [n_window] ring of the tokens that penalties look back on */
     size_t n_window;              /* 0 where there are no penalties */
     size_t n_accepted;
-    struct arena arena; /* holds the three arrays above */
+    struct arena arena; /* holds scores, counts and window */
 };
 
 const struct sample_params sample_defaults = {

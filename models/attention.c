@@ -70,6 +70,8 @@ static void prepare_head(const struct worker *w, const struct pass *p, int layer
 static void grow_query(const struct worker *w, const struct pass *p, int position, float *x)
 {
     const struct model_spec *const spec = p->spec;
+    if (spec->query_growth == 0)
+        return;
     const int steps = position / max_int(1, spec->ropes[0].original_max_position_embeddings);
     const float growth = (float)(1 + spec->query_growth * log(1 + steps));
     if (growth != 1)

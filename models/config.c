@@ -152,7 +152,7 @@ int config_count_or(struct config *c, const char *key, int max, int fallback)
 
 void config_heads(struct config *c, struct model_spec *spec, const char *heads_key)
 {
-    const int heads = config_size(c, heads_key, CONFIG_MAX_SIZE);
+    const int heads = config_size(c, heads_key, CONFIG_MAX_N_HEADS);
     const int kv_heads = config_size_or(c, "num_key_value_heads", CONFIG_MAX_SIZE, heads);
     const int given_dim = config_size_or(c, "head_dim", CONFIG_MAX_SIZE, 0);
     if (!given_dim && spec->hidden_size % heads)

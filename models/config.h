@@ -14,10 +14,11 @@
 #include "core/json.h"
 #include "models/spec.h"
 
-/* Limits that no model comes near; they keep products of two or three such numbers far from
- * overflow. */
+/* Limits that no model comes near; they keep products far from overflow: of two sizes in 64 bits,
+ * of heads and rows of a pass in an int. */
 enum {
     CONFIG_MAX_SIZE = 1 << 24,
+    CONFIG_MAX_N_HEADS = 1 << 16,
     CONFIG_MAX_HEAD = 1 << 12,
     CONFIG_MAX_LAYERS = 4096,
     CONFIG_MAX_EXPERTS = 4096

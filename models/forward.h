@@ -12,9 +12,10 @@
 /* The whole trip; `pass` is a struct pass *. A task for compute_run. */
 void forward_run(struct worker *w, void *pass);
 
-/* One layer: p->x becomes what the next one reads. Whoever shares p may read that behind it,
- * and so with its halves. All workers wait for each other within it, those apart by the worker_meet
- * behind what is remembered, without which they would not stop at the same layer. */
+/* One layer: p->x becomes what the next one reads; behind it, and behind each of its halves, every
+ * worker that shares p may read all of x. All threads, those apart too, meet once in a layer at
+ * least: attention must see what the others have remembered, and goes_on (forward.c) relies on it
+ * that everybody hears of a stop before the next layer. */
 void block_run(struct worker *w, const struct pass *p, int layer);
 
 /* What other tokens will see of these in a layer, and no more: keys and values in the cache. p->x

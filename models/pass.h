@@ -105,11 +105,12 @@ struct pass {
     const int *logit_rows; /* [n_rows]: which, ascending */
     float *logits;         /* [n_rows, vocab_size] */
 
-    /* These tokens as a pass of their own, whose rows lie in the same memory: it goes through the
-     * rest of the last layer, where all others have done their part once they are remembered. It
-     * needs no ids, sequences and logit_rows, which are NULL. NULL itself: they are all tokens. */
+    /* In the last layer, tokens without logits need keys and values in the cache and no more. This
+     * is a pass of just those that get logits: their rows are brought to the front of the same
+     * memory (collect_wanted in forward.c) and go through the rest of that layer and the head. Its
+     * ids, sequences and logit_rows are NULL. NULL itself: all tokens get logits. */
     const struct pass *wanted;
-    bool remembered; /* it is that one: keys and values are in the cache */
+    bool remembered; /* this is such a pass: keys and values are in the cache already */
 
     /* [size.n_threads]: the rows dealt out, one part behind the other; NULL: they are not. Of a
      * part whole is set; where it stops and who gets logits is the whole's affair. */

@@ -158,7 +158,7 @@ struct quant_format quant_config_of_matrix(const struct quant_config *q,
                                            const struct quant_parts *parts, int n_in)
 {
     struct quant_format format = q->format;
-    if (!q->varies || !parts->scales || parts->codes->n_dims < 1 || parts->scales->n_dims < 1)
+    if (!q->varies || parts->codes->n_dims < 1 || parts->scales->n_dims < 1)
         return format;
     const int64_t words = parts->codes->shape[parts->codes->n_dims - 1];
     const int64_t groups = parts->scales->shape[parts->scales->n_dims - 1];

@@ -24,6 +24,7 @@ struct sequence {
     int expected; /* the least that they will be */
     int rope_length; /* the length of text that its frequencies are for; 0: none yet */
     int n_new;       /* rows of the pass that is being prepared; 0 in between */
+    bool admitted;   /* it has pages for them */
 };
 
 struct session {
@@ -497,20 +498,20 @@ static bool check_rows(const struct session *s, const struct session_row *rows, 
 static bool admit(struct session *s, const struct session_row *rows, int n, struct err *e)
 {
     bool ok = true;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         s->sequences[rows[i].sequence].n_new++;
+        s->sequences[rows[i].sequence].admitted = false;
+    }
     for (int i = 0; i < n && ok; i++) {
         struct sequence *const text = &s->sequences[rows[i].sequence];
-        if (text->n_new < 0) /* has taken them */
-            continue;
-        ok = check_room(s, rows[i].sequence, text->n_new, e) &&
-             take_pages(s, rows[i].sequence, text->n_new, e);
-        text->n_new = -text->n_new;
+        ok = text->admitted || (check_room(s, rows[i].sequence, text->n_new, e) &&
+                                take_pages(s, rows[i].sequence, text->n_new, e));
+        text->admitted = ok;
     }
     for (int i = 0; i < n; i++) {
         struct sequence *const text = &s->sequences[rows[i].sequence];
         if (ok && text->n_new)
-            prepare(s, rows[i].sequence, -text->n_new);
+            prepare(s, rows[i].sequence, text->n_new);
         else if (!ok)
             kv_pages_drop(&s->pages, rows[i].sequence, text->position);
         text->n_new = 0;

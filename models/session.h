@@ -53,8 +53,8 @@ struct session_bytes {
     size_t kv_page; /* of one page of the pool, in all layers: kv grows by it with n_pages */
 };
 
-/* What session_new would take. False (ERR_LOAD, or ERR_CONTEXT where n_context exceeds what the
- * model can do). */
+/* What session_new would take. ERR_CONTEXT where n_context exceeds what the model can do,
+ * ERR_RUNTIME where sizes overflow. */
 bool session_measure(const struct model *m, const struct session_params *params,
                      struct session_bytes *out, struct err *e);
 

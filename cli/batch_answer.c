@@ -138,15 +138,6 @@ void batch_answer_error_name(size_t number, const struct buffer *custom_id, stru
     buffer_add(name, custom_id->data, custom_id->n);
 }
 
-/* A machine that crashed may have left zeros instead of what was written last. */
-bool batch_answer_may_begin(const char *text, size_t n)
-{
-    static const char own[] = "{\"custom_id\":", openai[] = "{\"id\":\"batch_req-";
-    const size_t n_own = sizeof own - 1, n_openai = sizeof openai - 1;
-    return n == 0 || text[0] == '\0' || memcmp(text, own, n < n_own ? n : n_own) == 0 ||
-           memcmp(text, openai, n < n_openai ? n : n_openai) == 0;
-}
-
 static bool is(struct bytes key, const char *name)
 {
     return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
@@ -197,6 +188,50 @@ enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buff
     if (good && kind != BATCH_ANSWER_NONE && number > 0)
         return BATCH_ANSWER_ERROR;
     return good ? kind : BATCH_ANSWER_NONE;
+}
+
+/* Whether the two agree as far as both go. */
+static bool agrees(const char *text, size_t n, const char *begin)
+{
+    const size_t n_begin = strlen(begin);
+    return memcmp(text, begin, n < n_begin ? n : n_begin) == 0;
+}
+
+/* What batch_answer_write puts behind a custom_id, and lines of prompts do not. */
+static bool goes_on(const char *text, size_t n)
+{
+    return agrees(text, n, ",\"text\":") || agrees(text, n, ",\"logprob\":") ||
+           agrees(text, n, ",\"line\":") || agrees(text, n, ",\"response\":");
+}
+
+static bool is_answer(const char *text, size_t n)
+{
+    struct buffer name = {0};
+    const enum batch_answer_kind kind = batch_answer_name(text, n, &name);
+    buffer_free(&name);
+    return kind != BATCH_ANSWER_NONE;
+}
+
+/* A machine that crashed may have left zeros instead of what was written last. */
+bool batch_answer_is_torn(const char *text, size_t n)
+{
+    struct err unused;
+    struct json_scan s;
+    struct bytes key, value;
+    bool good = true;
+    while (n > 0 && text[n - 1] == '\0')
+        n--;
+    if (!agrees(text, n, "{\"custom_id\":") && !agrees(text, n, "{\"id\":\"batch_req-"))
+        return false;
+    json_scan_begin(&s, text, n, &unused);
+    for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
+        const bool is_id = is(key, "custom_id");
+        if (json_scan_skip(&s, &value) && is_id)
+            good = good && goes_on(text + s.at, n - s.at);
+    }
+    const bool whole = !s.failed;
+    json_scan_end(&s);
+    return good && (!whole || is_answer(text, n));
 }
 
 bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,

@@ -35,8 +35,10 @@ enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buff
 bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,
                        enum batch_task task, struct err *e);
 
-/* Whether text[0..n) may be what is left of an answer that was not written to its end. */
-bool batch_answer_may_begin(const char *text, size_t n);
+/* Whether text[0..n), behind which the file ends without a newline, can be what is left of an
+ * answer. One that lacks nothing but the newline is, too; other lines of JSON are not, whole or
+ * not. */
+bool batch_answer_is_torn(const char *text, size_t n);
 
 /* The second of these names. */
 void batch_answer_error_name(size_t number, const struct buffer *custom_id, struct buffer *name);

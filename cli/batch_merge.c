@@ -253,7 +253,7 @@ static bool has_answers(int fd, const char *path)
     if (state == BATCH_INPUT_LINE && whole)
         good = batch_answer_name((const char *)text.data, text.size, &name) != BATCH_ANSWER_NONE;
     else if (state == BATCH_INPUT_LINE)
-        good = batch_answer_may_begin((const char *)text.data, text.size);
+        good = batch_answer_is_torn((const char *)text.data, text.size);
     buffer_free(&name);
     batch_input_free(&in);
     return good;

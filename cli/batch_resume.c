@@ -41,7 +41,7 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, struct 
         size = in.offset;
     }
     if (ok && state == BATCH_INPUT_LINE &&
-        !batch_answer_may_begin((const char *)text.data, text.size))
+        !batch_answer_is_torn((const char *)text.data, text.size))
         ok = refuse(&in, "is no answer", e);
     ok = ok && state != BATCH_INPUT_FAILED && batch_output_trim(out, size, e);
     buffer_free(&name);

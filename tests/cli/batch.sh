@@ -260,6 +260,31 @@ printf 'a note, and no newline' >"$tmp/note"
 cp "$tmp/note" "$tmp/expected_note"
 refuses "a note of one line" 1 "line 1 of $tmp/note is no answer" batch -o "$tmp/note" "$tmp/two"
 same "it is still there" "$tmp/expected_note" "$tmp/note"
+# Without a newline, only what can be left of an answer is a torn one.
+# foreign NAME FORMAT: a file of that text, which printf makes, is refused and stays.
+foreign() {
+    # shellcheck disable=SC2059 # a format
+    printf "$2" >"$tmp/foreign"
+    cp "$tmp/foreign" "$tmp/expected_foreign"
+    refuses "$1" 1 "line 1 of $tmp/foreign is no answer; --restart" batch -o "$tmp/foreign" "$tmp/two"
+    same "$1 stays" "$tmp/expected_foreign" "$tmp/foreign"
+}
+foreign "a line of prompts without a newline" '{"custom_id":"a","prompt":"My only copy","max_tokens":3}'
+foreign "a torn line of prompts" '{"custom_id":"a","prom'
+foreign "a torn line of OpenAI's" '{"custom_id":"a","method":"POST","url":"/v1/comp'
+foreign "a custom_id and nothing else" '{"custom_id":"a"}'
+foreign "a line and no error" '{"custom_id":"a","line":3}'
+foreign "an answer and more" '{"custom_id":"a","text":""} {"custom_id":'
+foreign "zeros before something" '\0\0\0binary important'
+foreign "zeros before an answer" '\0\0{"custom_id":1,"text":""}'
+for left in '\0\0\0' '{"cust' '{"id":"batch_req-1","custom' '{"custom_id":"a' '{"custom_id":1' '{"custom_id":1,"te\0\0' '{"custom_id":"a","line":2,"er' \
+    '{"id":"batch_req-1","custom_id":"a","response":{"sta' '{"custom_id":1,"text":""}' '{"custom_id":1,"text":""}\0' '{"custom_id":1,"logprob":-1'; do
+    # shellcheck disable=SC2059 # a format
+    printf "$left" >"$tmp/torn"
+    what=$(tr '\0' 0 <"$tmp/torn")
+    succeeds "torn: $what" batch -q -n 1 -o "$tmp/torn" "$tmp/two"
+    if [ "$(wc -l <"$tmp/torn")" -eq 2 ]; then ok "dropped: $what"; else fail "dropped: $what" "$(peek "$tmp/torn")"; fi
+done
 printf '{"custom_id":1,"prompt":"A dog"}\n{"custom_id":"2","prompt":"A cat"}\n' >"$tmp/other_lines"
 refuses "other lines are no answers" 1 "line 1 of $tmp/other_lines is no answer" batch -o "$tmp/other_lines" "$tmp/two"
 for why in "-m $tmp/none" "-c 513" "--cpu none" "--kv-memory 1"; do

@@ -200,8 +200,8 @@ static bool read_completion(const struct value *v)
 static bool read_custom_id(const struct value *v)
 {
     v->line->custom_id.n = 0;
-    return batch_line_canonical_id(&v->line->custom_id, v->text, v->n) ||
-           spoil(v->line, v->key, "must be a string, a number or a boolean");
+    v->line->nameless = !batch_line_canonical_id(&v->line->custom_id, v->text, v->n);
+    return !v->line->nameless || spoil(v->line, v->key, "must be a string, a number or a boolean");
 }
 
 /* One more stop string behind the others. */
@@ -371,8 +371,10 @@ static void read_members(struct batch_line *line, const char *text, size_t n, un
                                  : other_keys[i - N_OPTIONS].read(&v));
         seen[i] = true;
     }
-    if (!json_scan_done(&s))
+    if (!json_scan_done(&s)) {
         line->error = why;
+        line->nameless |= where != IN_BODY && line->custom_id.n == 0;
+    }
     json_scan_end(&s);
     for (size_t i = 0; i < N_KEYS && where == AT_TOP && line->openai; i++) {
         if (seen[i] && (i < N_OPTIONS || !(other_keys[i - N_OPTIONS].where & ENVELOPE)))

@@ -27,10 +27,13 @@ static struct bytes without_mark(struct bytes text)
     return marked ? (struct bytes){text.data + 3, text.size - 3} : text;
 }
 
-/* Notes the custom_id; one that has occurred spoils the line. */
+/* Notes the custom_id; one that has occurred spoils the line. A makeshift one is not noted: it must
+ * not take the name of a line that has it, and its answer, an error, is known by another. */
 static bool check_unique(struct batch_source *s, struct batch_line *line, struct err *e)
 {
     const struct buffer *id = &line->custom_id;
+    if (line->nameless)
+        return true;
     const struct batch_index_entry *first = batch_index_find(&s->lines, id->data, id->n);
     if (first == NULL)
         return batch_index_add(&s->lines, id->data, id->n, line->number, e);

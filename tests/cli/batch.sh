@@ -214,6 +214,22 @@ sort "$tmp/expected" >"$tmp/sorted"
 sort "$tmp/mixed_answers" >"$tmp/sorted_out"
 same "and those that were missing" "$tmp/sorted" "$tmp/sorted_out"
 
+# The number that stands for a custom_id that could not be read is nobody's name.
+id='"prompt":"A","max_tokens":1}'
+printf '%s\n' '{"custom_id":"a",'"$id" bad '{"custom_id":2,'"$id" '{"custom_id":5,'"$id" '{"custom_id":[1],'"$id" "{$id" '{"custom_id":6,'"$id" >"$tmp/nameless"
+run batch --ordered -o "$tmp/nameless_answers" "$tmp/nameless"
+errs "lines without a readable custom_id" 1 '^tgen: 3 of 7 lines could not'
+has "a given custom_id wins over a number" '^{"custom_id":2,"text"' "$tmp/nameless_answers"
+has "and before it" '^{"custom_id":5,"text"' "$tmp/nameless_answers"
+has "the line of that number" '^{"custom_id":5,"line":5,"error":".*must be a string' "$tmp/nameless_answers"
+has "a line without custom_id is its number" '^{"custom_id":6,"line":7,"error":"line 6 has the same custom_id"' "$tmp/nameless_answers"
+cp "$tmp/nameless_answers" "$tmp/expected"
+run batch -q --ordered -o "$tmp/nameless_answers" "$tmp/nameless"
+errs "and again" 1 '^tgen: 3 of 7 lines could not'
+same "nothing is answered twice" "$tmp/expected" "$tmp/nameless_answers"
+run batch --merge -o "$tmp/nameless_answers" "$tmp/nameless"
+same "nor lost in merging" "$tmp/expected" "$tmp/nameless_answers"
+
 # One bad line is repaired, one makes room for a good one, one stays as it is; then that is repaired too.
 a='{"prompt":"A","max_tokens":1,"custom_id":"a"}' c='{"prompt":"A","max_tokens":1,"custom_id":"c"}'
 printf '%s\n{"promt":"A","custom_id":"b"}\nbad\n{"prompt":[4096],"custom_id":"d"}\n' "$a" >"$tmp/broken"

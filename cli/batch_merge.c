@@ -64,7 +64,8 @@ static int parts_of(const char *name, const char *base)
     return is_part && strcmp(name + n_stem + length, base + n_stem) == 0 ? n : 0;
 }
 
-/* How many parts the job had, by the files that lie there. */
+/* How many parts the job had, by the files that lie there. A single process has none and writes
+ * o->output itself. */
 static bool count_parts(struct merge *m, struct err *e)
 {
     const char *path = m->o->output, *slash = strrchr(path, '/');
@@ -85,6 +86,8 @@ static bool count_parts(struct merge *m, struct err *e)
     }
     closedir(list);
     free(dir);
+    if (ok && m->n_parts == 0 && access(path, F_OK) == 0)
+        m->n_parts = 1;
     if (ok && m->n_parts == 0)
         ok = err_set(e, ERR_RUNTIME, "there are no parts of %s", path);
     return ok;
@@ -136,6 +139,11 @@ static bool add_place(struct merge *m, const struct place *place, struct err *e)
     return batch_index_add(&m->names, m->name.data, m->name.n, m->n_places++, e);
 }
 
+static bool refuse(const struct batch_input *in, const char *what, struct err *e)
+{
+    return err_set(e, ERR_RUNTIME, "line %zu of %s %s", in->number, in->name, what);
+}
+
 /* The names and places of a part's answers; a torn last line is none. */
 static bool read_part(struct merge *m, int k, struct err *e)
 {
@@ -152,13 +160,15 @@ static bool read_part(struct merge *m, int k, struct err *e)
             batch_answer_name((const char *)text.data, text.size, &m->name);
         place.is_error = kind == BATCH_ANSWER_ERROR;
         if (kind == BATCH_ANSWER_NONE)
-            ok = err_set(e, ERR_RUNTIME, "line %zu of %s is no answer", in.number, in.name);
+            ok = refuse(&in, "is no answer", e);
         else if (batch_index_find(&m->names, m->name.data, m->name.n) != NULL)
-            ok = err_set(e, ERR_RUNTIME, "line %zu of %s answers what was answered already",
-                         in.number, in.name);
+            ok = refuse(&in, "answers what was answered already", e);
         else
             ok = buffer_ok(&m->name, e) && add_place(m, &place, e);
     }
+    if (ok && state == BATCH_INPUT_LINE &&
+        !batch_answer_is_torn((const char *)text.data, text.size))
+        ok = refuse(&in, "is no answer", e);
     ok = ok && state != BATCH_INPUT_FAILED;
     batch_input_free(&in);
     return ok;

@@ -105,6 +105,30 @@ done
 copy_model "$tmp/m"
 refuses "a part of what is to be merged into the model" 2 "m/config.json is a file of the model" batch -m "$tmp/m" --shard 2/2 prompts.jsonl -o m/config.json
 
+# A single process writes no part: what it has written is checked, and put into order.
+alone() {
+    "$TGEN" batch -q --shard 1/1 prompts.jsonl -o answers.jsonl </dev/null 2>/dev/null
+}
+alone
+sort -r answers.jsonl >backwards
+cp backwards answers.jsonl
+printf '{"custom_id":"to' >>answers.jsonl
+merges "the only part"
+alone
+sed -i 2d answers.jsonl
+cp answers.jsonl before
+refuses "a line of the only part is missing" 1 "1 of 25 lines have no answer" batch --merge prompts.jsonl -o answers.jsonl
+same "it stays as it is" before answers.jsonl
+head -n 1 answers.jsonl >>answers.jsonl
+refuses "a line of the only part is doubled" 1 "line 25 of answers.jsonl answers what was answered already" batch --merge prompts.jsonl -o answers.jsonl
+rm answers.jsonl
+alone
+printf 'my notes' >>answers.jsonl
+cp answers.jsonl before
+refuses "notes behind the only part" 1 "line 26 of answers.jsonl is no answer" batch --merge prompts.jsonl -o answers.jsonl
+same "they stay" before answers.jsonl
+rm answers.jsonl
+
 refuses "--merge without -o" 2 "--merge needs" batch --merge prompts.jsonl
 if [ -e answers.jsonl ] || [ -e answers.jsonl.merging ]; then fail "a refusal leaves nothing" "$(ls)"; else ok "a refusal leaves nothing"; fi
 rm -f answers*.jsonl

@@ -77,7 +77,7 @@ static bool open_shard(struct job *j, struct err *e)
     struct batch_shard *shard = &j->source.shard;
     if (!batch_shard_find(j->o->shard, shard, e))
         return false;
-    if (shard->found && (j->o->n_words == 0 || j->o->output == NULL))
+    if (shard->by[0] != NULL && (j->o->n_words == 0 || j->o->output == NULL))
         return err_set(e, ERR_USAGE,
                        "this is process %d of %d: lines must come from a file and answers go to "
                        "one with -o (or say --shard 1/1)",
@@ -94,6 +94,18 @@ static bool check_output(const struct job *j, struct err *e)
            batch_input_check_output(&j->input, j->o->output, e);
 }
 
+/* Who has many files of lines and gives each task one must hear that it would do a part of it. */
+static void tell_part(const struct job *j)
+{
+    const struct batch_shard *shard = &j->source.shard;
+    const bool both = shard->by[1] != NULL;
+    if (shard->by[0] != NULL)
+        terminal_note(j->o->quiet,
+                      "part %d of %d, by %s%s%s, into %s; --shard 1/1 answers all lines", shard->k,
+                      shard->n, shard->by[0], both ? ", and by " : "", both ? shard->by[1] : "",
+                      j->output_path);
+}
+
 static bool open_job(struct job *j, struct err *e)
 {
     const struct options *o = j->o;
@@ -102,9 +114,11 @@ static bool open_job(struct job *j, struct err *e)
     j->source = (struct batch_source){.o = o, .task = j->task, .input = &j->input};
     stream_watch_interrupt();
     stream_watch_termination();
-    return open_shard(j, e) && open_input(j, e) && check_output(j, e) &&
-           batch_output_open(&j->output, j->output_path, e) &&
-           (o->restart || batch_resume(&j->output, &j->source.answers, e)) &&
+    if (!open_shard(j, e) || !open_input(j, e) || !check_output(j, e) ||
+        !batch_output_open(&j->output, j->output_path, e))
+        return false;
+    tell_part(j);
+    return (o->restart || batch_resume(&j->output, &j->source.answers, e)) &&
            batch_source_survey(&j->source, &j->n_total, e);
 }
 
@@ -300,7 +314,7 @@ static bool conclude(struct job *j, struct err *e)
     if (n_errors == 0)
         return true;
     /* mpirun ends all ranks where one of them fails; for those, --merge has the exit code. */
-    if (j->source.shard.found) {
+    if (j->source.shard.by[0] != NULL) {
         terminal_note(false, unanswered, n_errors, n);
         return true;
     }

@@ -36,6 +36,8 @@ static bool split(struct batch_shard *shard, long index, long count, const char 
                        whose, index, count);
     shard->k = (shard->k - 1) * (int)count + (int)index + 1;
     shard->n *= (int)count;
+    if (count > 1)
+        shard->by[shard->by[0] != NULL] = whose;
     return true;
 }
 
@@ -95,11 +97,8 @@ static bool split_by_rank(struct batch_shard *shard, struct err *e)
 bool batch_shard_find(const char *said, struct batch_shard *out, struct err *e)
 {
     *out = (struct batch_shard){.k = 1, .n = 1};
-    if (said == NULL) {
-        const bool good = split_by_array(out, e) && split_by_rank(out, e);
-        out->found = good && out->n > 1;
-        return good;
-    }
+    if (said == NULL)
+        return split_by_array(out, e) && split_by_rank(out, e);
     char *slash, *end = NULL;
     errno = 0;
     const long k = strtol(said, &slash, 10);

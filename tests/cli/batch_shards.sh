@@ -158,6 +158,20 @@ finds "a Slurm array" .2-of-3 SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=3 SLU
 finds "a Slurm array with steps" .3-of-3 SLURM_ARRAY_TASK_ID=9 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_MAX=9 SLURM_ARRAY_TASK_STEP=2
 finds "ranks in an array" .6-of-6 SLURM_ARRAY_TASK_ID=2 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=2 OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3
 finds "one rank is the whole job" "" OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1
+
+# Who does a part that nobody asked for on the command line is told.
+note='tgen: note: part 2 of 2, by SLURM_ARRAY_TASK_ID and _COUNT, into answers.2-of-2.jsonl; --shard 1/1 answers all lines'
+env SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 "$TGEN" batch two.jsonl -o answers.jsonl </dev/null 2>err
+if [ "$(cat err)" = "$note" ]; then ok "a note of the part"; else fail "a note of the part" "$(peek err)"; fi
+env SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 PMI_RANK=0 PMI_SIZE=2 "$TGEN" batch two.jsonl -o answers.jsonl </dev/null 2>err
+has "a note of ranks in an array" 'part 3 of 4, by SLURM_ARRAY_TASK_ID and _COUNT, and by PMI_RANK and PMI_SIZE, into' err
+env SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 "$TGEN" batch --shard 1/1 two.jsonl -o answers.jsonl </dev/null 2>err
+if [ ! -s err ] && [ "$(wc -l <answers.jsonl)" -eq 2 ]; then ok "--shard 1/1 in an array"; else fail "--shard 1/1 in an array" "$(peek err)"; fi
+rm -f answers*.jsonl
+as="env SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2" succeeds "-q has no note" batch -q two.jsonl -o answers.jsonl
+as="env SLURM_ARRAY_TASK_ID=0 SLURM_ARRAY_TASK_COUNT=1" succeeds "the only part has none" batch two.jsonl -o answers.jsonl
+succeeds "nor has --shard" batch --shard 1/2 two.jsonl -o answers.jsonl
+rm -f answers*.jsonl
 export SLURM_ARRAY_TASK_ID=5 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=7
 refuses "an array with gaps" 2 "do not have the numbers of one range" batch two.jsonl -o answers.jsonl
 SLURM_ARRAY_TASK_ID=1x

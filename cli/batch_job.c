@@ -238,6 +238,14 @@ static void tell_progress(struct job *j)
                         c->n_prompt + c->n_answer);
 }
 
+/* What the same command goes on from, and other options or prompts would change no more. */
+static void tell_answers(const struct job *j)
+{
+    const size_t n = j->source.answers.n;
+    if (n > 0)
+        terminal_note(j->o->quiet, "%zu answer%s there already", n, n == 1 ? " is" : "s are");
+}
+
 static bool answer_finished(struct job *j, struct err *e)
 {
     for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;) {
@@ -340,6 +348,7 @@ bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
     struct job j = {.o = o, .task = task, .output.fd = -1, .began = terminal_clock()};
     bool ok = open_job(&j, e) && open_engine(&j, e) && check_model(&j, e) && drop_answers(&j, e);
     if (ok) {
+        tell_answers(&j);
         batch_progress_begin(&j.progress, o->quiet);
         ok = run_lines(&j, e) || e->code == ERR_INTERRUPTED;
         batch_progress_end(&j.progress);

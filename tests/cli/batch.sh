@@ -181,16 +181,18 @@ cp "$tmp/together" "$tmp/expected"
 succeeds "-o" batch --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
 same "-o writes the answers" "$tmp/expected" "$tmp/answers"
 if [ -s "$tmp/out" ]; then fail "-o leaves stdout alone" "$(peek "$tmp/out")"; else ok "-o leaves stdout alone"; fi
-succeeds "-o again" batch --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
+run batch --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
+errs "-o again" 0 '^tgen: note: 12 answers are there already$'
 same "-o again adds nothing" "$tmp/expected" "$tmp/answers"
+succeeds "-o again, -q" batch -q --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
 size=$(wc -c <"$tmp/expected")
 for left in 0 1 17 $((size / 3)) $((size / 2)) $((size - 1)); do
     head -c "$left" "$tmp/expected" >"$tmp/answers"
-    succeeds "torn after $left bytes" batch --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
+    succeeds "torn after $left bytes" batch -q --ordered --seed 5 -o "$tmp/answers" "$tmp/many"
     same "torn after $left bytes, and whole again" "$tmp/expected" "$tmp/answers"
 done
 sed -n '2p;5p;9p' "$tmp/expected" >"$tmp/answers"
-succeeds "some answers" batch --seed 5 -o "$tmp/answers" "$tmp/many"
+succeeds "some answers" batch -q --seed 5 -o "$tmp/answers" "$tmp/many"
 sort "$tmp/answers" >"$tmp/sorted_out"
 same "the others come behind them" "$tmp/sorted" "$tmp/sorted_out"
 head -n 4 "$tmp/expected" >"$tmp/answers"
@@ -205,7 +207,7 @@ printf 'bad\n{"custom_id":"o","prompt":"again"}\n' >>"$tmp/mixed"
 run batch -o "$tmp/mixed_answers" "$tmp/mixed"
 errs "a job with bad lines" 1 '^tgen: 2 of 9 lines could not'
 cp "$tmp/mixed_answers" "$tmp/expected"
-run batch -o "$tmp/mixed_answers" "$tmp/mixed"
+run batch -q -o "$tmp/mixed_answers" "$tmp/mixed"
 errs "again" 1 '^tgen: 2 of 9 lines could not'
 same "bad lines are answered once" "$tmp/expected" "$tmp/mixed_answers"
 sed '1d;4d' "$tmp/expected" >"$tmp/mixed_answers"
@@ -239,12 +241,12 @@ cp "$tmp/broken_answers" "$tmp/expected"
 run batch --ordered "$tmp/repaired"
 sed -n 2,3p "$tmp/out" >>"$tmp/expected"
 for time in "repaired lines" "repaired lines, again"; do
-    run batch --ordered -o "$tmp/broken_answers" "$tmp/repaired"
+    run batch -q --ordered -o "$tmp/broken_answers" "$tmp/repaired"
     errs "$time" 1 '^tgen: 1 of 4 lines could not'
     same "$time: answered behind their errors, once" "$tmp/expected" "$tmp/broken_answers"
 done
 sed 's/4096/574/' "$tmp/repaired" >"$tmp/broken"
-succeeds "all lines repaired" batch -n 1 -o "$tmp/broken_answers" "$tmp/broken"
+succeeds "all lines repaired" batch -q -n 1 -o "$tmp/broken_answers" "$tmp/broken"
 if [ "$(wc -l <"$tmp/broken_answers")" -eq 7 ]; then ok "each has an answer"; else fail "each has an answer" "$(peek "$tmp/broken_answers")"; fi
 
 cp "$tmp/together" "$tmp/answers"
@@ -267,7 +269,8 @@ refuses "a text for OpenAI's" 1 "is a text and would be in OpenAI's shape" batch
 refuses "OpenAI's for a text" 1 "is in OpenAI's shape and would be a text" batch -o "$tmp/openai_answers" "$tmp/as_text"
 refuses "a text for a score" 1 "is a text and would be a log-probability" score --jsonl -o "$tmp/text_answers" "$tmp/as_score"
 printf '{"custom_id":"a","prompt":"A","max_tokens":1,"logprobs":2,"ids":true}\n' >"$tmp/as_more"
-succeeds "a text for one with more to it" batch -o "$tmp/text_answers" "$tmp/as_more"
+run batch -o "$tmp/text_answers" "$tmp/as_more"
+errs "a text for one with more to it" 0 '^tgen: note: 1 answer is there already$'
 cat "$tmp/score_answers" "$tmp/text_answers" "$tmp/openai_answers" >"$tmp/kinds"
 same "they stay" "$tmp/expected_kinds" "$tmp/kinds"
 succeeds "answers of another kind, dropped" batch --restart -o "$tmp/score_answers" "$tmp/as_text"

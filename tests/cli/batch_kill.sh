@@ -175,7 +175,7 @@ for limit in 1 2 3 4 5 6 7 8 9 10 11 12; do
     fi
 done
 if [ $n_full -ge 8 ]; then ok "$n_full times no room"; else fail "no room" "only $n_full times"; fi
-succeeds "room again" batch -t 1 --ordered -o "$tmp/answers" "$tmp/lines"
+succeeds "room again" batch -q -t 1 --ordered -o "$tmp/answers" "$tmp/lines"
 same "and the same in the end" "$tmp/expected" "$tmp/answers"
 
 finish

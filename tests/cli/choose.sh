@@ -45,7 +45,7 @@ awk 'BEGIN { for (i = 1; i <= 60; i++) {
 succeeds "many" score --jsonl --ordered "$tmp/many"
 cp "$tmp/out" "$tmp/expected"
 head -n 20 "$tmp/expected" >"$tmp/answers"
-succeeds "many, one at a time, going on" score --jsonl --ordered --parallel 1 -o "$tmp/answers" "$tmp/many"
+succeeds "many, one at a time, going on" score -q --jsonl --ordered --parallel 1 -o "$tmp/answers" "$tmp/many"
 same "is the same" "$tmp/expected" "$tmp/answers"
 for k in 1 2; do run score --jsonl --shard $k/2 "$tmp/many" -o "$tmp/parts.jsonl"; done
 succeeds "--merge" score --jsonl --merge "$tmp/many" -o "$tmp/parts.jsonl"

@@ -40,6 +40,12 @@ bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *li
  * not. */
 bool batch_answer_is_torn(const char *text, size_t n);
 
+/* How many bytes of a custom_id's n a sentence shows. */
+static inline int batch_answer_shown(size_t n)
+{
+    return n < 100 ? (int)n : 100;
+}
+
 /* The second of these names. */
 void batch_answer_error_name(size_t number, const struct buffer *custom_id, struct buffer *name);
 

@@ -111,7 +111,8 @@ static bool open_job(struct job *j, struct err *e)
     const struct options *o = j->o;
     if (o->restart && o->output == NULL)
         return err_set(e, ERR_USAGE, "--restart needs the file that begins anew: -o FILE");
-    j->source = (struct batch_source){.o = o, .task = j->task, .input = &j->input};
+    j->source =
+        (struct batch_source){.o = o, .task = j->task, .input = &j->input, .output = &j->output};
     stream_watch_interrupt();
     stream_watch_termination();
     if (!open_shard(j, e) || !open_input(j, e) || !check_output(j, e) ||

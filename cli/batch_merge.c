@@ -196,8 +196,9 @@ static bool flush(struct merge *m, struct err *e)
     return true;
 }
 
-/* Appends the answer that lies there. */
-static bool copy(struct merge *m, struct place *place, struct err *e)
+/* Appends the answer that lies there to *out. */
+static bool read_place(const struct merge *m, const struct place *place, struct buffer *out,
+                       struct err *e)
 {
     const struct part *part = &m->parts[place->part];
     char *text = malloc(place->size);
@@ -206,11 +207,15 @@ static bool copy(struct merge *m, struct place *place, struct err *e)
     size_t n = 0;
     for (ssize_t got = 1; n < place->size && got > 0; n += got > 0 ? (size_t)got : 0)
         got = pread(part->fd, text + n, place->size - n, (off_t)(place->offset + n));
-    const bool ok = n == place->size || err_set(e, ERR_RUNTIME, "cannot read %s", part->path);
-    buffer_add(&m->out, text, n);
+    buffer_add(out, text, n);
     free(text);
+    return n == place->size || err_set(e, ERR_RUNTIME, "cannot read %s", part->path);
+}
+
+static bool copy(struct merge *m, struct place *place, struct err *e)
+{
     place->used = true;
-    return ok && (m->out.n < FLUSH_SIZE || flush(m, e));
+    return read_place(m, place, &m->out, e) && (m->out.n < FLUSH_SIZE || flush(m, e));
 }
 
 static bool copy_lines(struct merge *m, struct err *e)
@@ -236,15 +241,28 @@ static bool copy_lines(struct merge *m, struct err *e)
     return ok && state == BATCH_INPUT_END && flush(m, e);
 }
 
-static bool check_complete(const struct merge *m, struct err *e)
+static bool refuse_strange(struct merge *m, const struct place *place, struct err *e)
+{
+    struct buffer text = {0};
+    if (read_place(m, place, &text, e) && buffer_ok(&text, e)) {
+        (void)batch_answer_name(text.data, text.n, &m->name);
+        if (buffer_ok(&m->name, e))
+            err_set(e, ERR_RUNTIME, "%s has an answer that matches no line of %s, to %.*s",
+                    m->parts[place->part].path, m->input.name, batch_answer_shown(m->name.n),
+                    m->name.data);
+    }
+    buffer_free(&text);
+    return false;
+}
+
+static bool check_complete(struct merge *m, struct err *e)
 {
     if (m->n_missing > 0)
         return err_set(e, ERR_RUNTIME, "%zu of %zu lines have no answer, the first is line %zu",
                        m->n_missing, m->n_lines, m->first_missing);
     for (size_t i = 0; i < m->n_places; i++) {
         if (!m->places[i].used && !m->places[i].is_error) /* an error may be of a line that was */
-            return err_set(e, ERR_RUNTIME, "%s has an answer that matches no line of %s",
-                           m->parts[m->places[i].part].path, m->input.name);
+            return refuse_strange(m, &m->places[i], e);
     }
     return true;
 }

@@ -7,6 +7,7 @@
 #include "cli/batch_source.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/batch_answer.h"
 #include "cli/stream.h"
@@ -107,6 +108,40 @@ enum batch_input_state batch_source_next(struct batch_source *s, bool wait, stru
     }
 }
 
+/* The custom_id of the first answer in the file that no line has come for. */
+static bool find_strange(const struct batch_source *s, struct buffer *id, struct err *e)
+{
+    struct batch_input in;
+    struct bytes text;
+    const struct batch_index_entry *entry = NULL;
+    bool whole, found = false;
+    (void)lseek(s->output->fd, 0, SEEK_SET); /* what is written goes to the end all the same */
+    batch_input_begin(&in, s->output->fd, s->output->name);
+    while (!found && batch_input_next(&in, true, &text, &whole, e) == BATCH_INPUT_LINE) {
+        (void)batch_answer_name((const char *)text.data, text.size, id);
+        entry = batch_index_find(&s->answers, id->data, id->n);
+        found = entry != NULL && entry->value != BATCH_ANSWER_NONE;
+    }
+    batch_input_free(&in);
+    return found || err_set(e, ERR_RUNTIME, "cannot read %s a second time", s->output->name);
+}
+
+static bool refuse_strange(const struct batch_source *s, size_t n_strange, struct err *e)
+{
+    struct buffer id = {0}, part = {0};
+    if (s->shard.n > 1)
+        buffer_addf(&part, " that is part %d of %d's", s->shard.k, s->shard.n);
+    if (find_strange(s, &id, e) && buffer_ok(&id, e) && buffer_ok(&part, e))
+        err_set(e, ERR_RUNTIME,
+                "%zu of the answers that are there match no line of %s%s, the first to %.*s%s; "
+                "--restart drops them all",
+                n_strange, s->input->name, part.n > 0 ? part.data : "", batch_answer_shown(id.n),
+                id.data, part.n > 0 ? ", which may be another part's" : "");
+    buffer_free(&id);
+    buffer_free(&part);
+    return false;
+}
+
 bool batch_source_check_end(const struct batch_source *s, struct err *e)
 {
     size_t n_strange = 0;
@@ -114,11 +149,7 @@ bool batch_source_check_end(const struct batch_source *s, struct err *e)
         const struct batch_index_entry *entry = &s->answers.entries[i];
         n_strange += entry->hash[1] != 0 && entry->value != BATCH_ANSWER_NONE;
     }
-    return n_strange == 0 ||
-           err_set(
-               e, ERR_RUNTIME,
-               "%zu of the answers that are there match no line of %s; --restart drops them all",
-               n_strange, s->input->name);
+    return n_strange == 0 || refuse_strange(s, n_strange, e);
 }
 
 bool batch_source_survey(struct batch_source *s, size_t *n_mine, struct err *e)

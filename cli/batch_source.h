@@ -9,6 +9,7 @@
 #include "cli/batch_index.h"
 #include "cli/batch_input.h"
 #include "cli/batch_line.h"
+#include "cli/batch_output.h"
 #include "cli/batch_shard.h"
 
 struct batch_source {
@@ -16,7 +17,8 @@ struct batch_source {
     enum batch_task task;
     struct batch_shard shard;
     struct batch_input *input;
-    struct batch_index lines;   /* custom_ids so far, with the numbers of their lines */
+    const struct batch_output *output; /* borrowed; what `answers` are from, where there are any */
+    struct batch_index lines;          /* custom_ids so far, with the numbers of their lines */
     struct batch_index answers; /* names of answers; value: their kind while their line has not
                                  * come, 0 for errors, which no line is missed for */
     size_t n_lines;             /* so far, empty ones not counted: by these parts are dealt */

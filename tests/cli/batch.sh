@@ -251,7 +251,12 @@ if [ "$(wc -l <"$tmp/broken_answers")" -eq 7 ]; then ok "each has an answer"; el
 
 cp "$tmp/together" "$tmp/answers"
 cp "$tmp/answers" "$tmp/expected"
-refuses "answers of another job" 1 "12 of the answers that are there match no line of $tmp/two" batch -o "$tmp/answers" "$tmp/two"
+refuses "answers of another job" 1 "12 of the answers that are there match no line of $tmp/two, the first to \"id 1\"; --restart drops them all" batch -o "$tmp/answers" "$tmp/two"
+printf '%s\n' '{"custom_id":"k\u00e9\n","text":""}' >"$tmp/strange"
+# shellcheck disable=SC2002 # a pipe is the point
+cat "$tmp/two" | "$TGEN" batch -q -n 1 -o "$tmp/strange" 2>"$tmp/err"
+code=$?
+errs "from a pipe, at its end" 1 '1 of the answers that are there match no line of standard input, the first to "ké\\n"; --restart'
 refuses "a file that is no output" 1 "line 1 of $tmp/text is no answer; --restart drops what is there" batch -o "$tmp/text" "$tmp/two"
 
 # Answers of another kind stay, whichever kind it is; what else a line asks for makes no kind of its own.

@@ -61,8 +61,13 @@ refuses "a line is doubled" 1 "line 13 of answers.2-of-2.jsonl answers what was 
 rm answers.2-of-2.jsonl
 parts
 echo '{"custom_id":"strange","text":""}' >>answers.2-of-2.jsonl
-refuses "an answer too many" 1 "answers.2-of-2.jsonl has an answer that matches no line" batch --merge prompts.jsonl -o answers.jsonl
+refuses "an answer too many" 1 "answers.2-of-2.jsonl has an answer that matches no line of prompts.jsonl, to \"strange\"" batch --merge prompts.jsonl -o answers.jsonl
 rm answers.2-of-2.jsonl
+parts
+sort answers.2-of-2.jsonl >answers.1-of-2.jsonl
+refuses "the answers of another part" 1 "11 of the answers that are there match no line of prompts.jsonl that is part 1 of 2's, the first to \"n10\", which may be another part's; --restart drops them all" \
+    batch --shard 1/2 prompts.jsonl -o answers.jsonl
+rm answers*.jsonl
 parts
 printf '{"custom_id":"to' >>answers.1-of-2.jsonl
 merges "a torn line is none"

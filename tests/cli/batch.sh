@@ -157,10 +157,16 @@ bad "ids that are no boolean" '\"ids\" must be true or false' '{"prompt":"x","id
 bad "a completion" 'unknown key \"completion\"' '{"prompt":"x","completion":"y"}'
 bad "OpenAI: another url" '"custom_id":"o","line":2,"response":null,"error":{"code":"invalid_request","message":"\"url\" must be' '{"custom_id":"o","method":"POST","url":"/v1/chat/completions","body":{"prompt":"x"}}'
 bad "OpenAI: two answers" '\"n\" asks for what tgen batch does not do' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","n":2}}'
+bad "OpenAI: a bias" '\"logit_bias\" asks for what' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","logit_bias":{"5":1}}}'
+bad "OpenAI: a bias of another type" '\"logit_bias\" asks for what' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","logit_bias":1}}'
+bad "OpenAI: a count of another type" '\"n\" asks for what' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","n":{}}}'
 bad "OpenAI: beside the body" '\"top_p\" belongs into the body' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x"},"top_p":1}'
 bad "OpenAI: unknown in the body" 'unknown key \"custom_id\"' '{"method":"POST","url":"/v1/completions","body":{"prompt":"x","custom_id":1}}'
 awk 'BEGIN { printf "{\"prompt\":\""; for (i = 0; i < 600; i++) printf "the "; print "\"}" }' >"$tmp/long"
 bad "a prompt that is too long" 'tokens, more than the context of 512' "$(cat "$tmp/long")"
+
+printf '%s\n' '{"method":"POST","url":"/v1/completions","body":{"prompt":"A","max_tokens":1,"n":1.0,"best_of":10e-1,"echo":false,"logit_bias":{ },"suffix":"","user":"u"}}' >"$tmp/idle"
+succeeds "OpenAI: what happens anyway, in any spelling" batch "$tmp/idle"
 
 # ---- the command line ----------------------------------------------------------------------------------------------
 

@@ -126,18 +126,23 @@ static bool read_real(const struct value *v, double min, double max, float *out)
     return true;
 }
 
-/* A seed has 64 bits, of which a double would keep 53. */
+/* A seed has 64 bits, of which a double would keep 53: beyond those, digits alone are taken. */
 static bool read_seed(const struct value *v, uint64_t *out)
 {
+    static const double most = 9007199254740992; /* 2^53 */
     char digits[24], *end = digits;
+    double number;
     if (v->n < sizeof digits) {
         memcpy(digits, v->text, v->n);
         digits[v->n] = '\0';
         errno = 0;
         *out = strtoull(digits, &end, 10);
     }
-    if (end == digits || *end != '\0' || errno != 0 || digits[0] == '-')
+    if (end != digits && *end == '\0' && errno == 0 && digits[0] != '-')
+        return true;
+    if (!read_number(v, &number) || !(number >= 0 && number <= most) || floor(number) != number)
         return spoil(v->line, v->key, "must be a whole number between 0 and 2^64 - 1");
+    *out = (uint64_t)number;
     return true;
 }
 

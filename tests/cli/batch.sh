@@ -149,6 +149,8 @@ bad "a number out of range" '\"top_p\" must be a number between 0 and 1' '{"prom
 bad "a number that is none" '\"temperature\" must be a number between' '{"prompt":"x","temperature":"1"}'
 bad "no whole number" '\"max_tokens\" must be a whole number between' '{"prompt":"x","max_tokens":1.5}'
 bad "a seed out of range" '\"seed\" must be a whole number between' '{"prompt":"x","seed":18446744073709551616}'
+bad "a seed that a double would round" '\"seed\" must be a whole number between' '{"prompt":"x","seed":1.8446744073709551615e19}'
+bad "half a seed" '\"seed\" must be a whole number between' '{"prompt":"x","seed":0.5}'
 bad "a negative seed" '\"seed\" must be' '{"prompt":"x","seed":-1}'
 bad "an empty stop string" '\"stop\" has an empty string' '{"prompt":"x","stop":["a",""]}'
 bad "a stop of the wrong kind" '\"stop\" must be a string or a list of strings' '{"prompt":"x","stop":1}'
@@ -165,6 +167,11 @@ bad "OpenAI: unknown in the body" 'unknown key \"custom_id\"' '{"method":"POST",
 awk 'BEGIN { printf "{\"prompt\":\""; for (i = 0; i < 600; i++) printf "the "; print "\"}" }' >"$tmp/long"
 bad "a prompt that is too long" 'tokens, more than the context of 512' "$(cat "$tmp/long")"
 
+printf '{"custom_id":"%s","prompt":"A","max_tokens":1,"seed":%s}\n' a 1.0 b 1e0 c 9007199254740992.0 d 10e-1 >"$tmp/seeds"
+succeeds "whole seeds" batch --ordered "$tmp/seeds"
+has "1.0 is a seed" '"a".*"seed":1}$'
+has "1e0 is, too" '"b".*"seed":1}$'
+has "and 2^53" '"c".*"seed":9007199254740992}$'
 printf '%s\n' '{"method":"POST","url":"/v1/completions","body":{"prompt":"A","max_tokens":1,"n":1.0,"best_of":10e-1,"echo":false,"logit_bias":{ },"suffix":"","user":"u"}}' >"$tmp/idle"
 succeeds "OpenAI: what happens anyway, in any spelling" batch "$tmp/idle"
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/batch_answer.h"
@@ -70,6 +71,15 @@ static bool open_input(struct job *j, struct err *e)
     return true;
 }
 
+/* Where the answers of this part go. A pipe or a device is no file that could have parts. */
+static char *path_of_part(const char *output, const struct batch_shard *shard, struct err *e)
+{
+    struct stat about;
+    const bool other = stat(output, &about) == 0 && !S_ISREG(about.st_mode);
+    return other ? batch_shard_path(output, 1, 1, e)
+                 : batch_shard_path(output, shard->k, shard->n, e);
+}
+
 /* Processes that found each other in the environment share one standard input, of which each would
  * see some or none, and one standard output. */
 static bool open_shard(struct job *j, struct err *e)
@@ -83,7 +93,7 @@ static bool open_shard(struct job *j, struct err *e)
                        "one with -o (or say --shard 1/1)",
                        shard->k, shard->n);
     if (j->o->output != NULL)
-        j->output_path = batch_shard_path(j->o->output, shard->k, shard->n, e);
+        j->output_path = path_of_part(j->o->output, shard, e);
     return j->o->output == NULL || j->output_path != NULL;
 }
 

@@ -138,6 +138,19 @@ refuses "--merge without -o" 2 "--merge needs" batch --merge prompts.jsonl
 if [ -e answers.jsonl ] || [ -e answers.jsonl.merging ]; then fail "a refusal leaves nothing" "$(ls)"; else ok "a refusal leaves nothing"; fi
 rm -f answers*.jsonl
 
+# What is no file has no parts.
+mkfifo pipe
+"$TGEN" batch --shard 1/2 prompts.jsonl -o pipe </dev/null 2>err &
+program=$!
+n=$(wc -l <pipe)
+wait $program
+if [ "$n" -eq 13 ] && [ ! -e pipe.1-of-2 ]; then ok "a part into a pipe"; else fail "a part into a pipe" "$n lines: $(peek err)"; fi
+rm -f pipe*
+ln -s /dev/null nowhere.jsonl
+run batch --shard 1/2 prompts.jsonl -o nowhere.jsonl
+if [ "$(echo nowhere*)" = nowhere.jsonl ]; then ok "a part into a device"; else fail "a part into a device" "$(echo nowhere*)"; fi
+rm -f nowhere*
+
 # ---- which part am I -----------------------------------------------------------------------------------------------
 
 # finds NAME K-of-N VARIABLES...: these variables in the environment make a process that part.

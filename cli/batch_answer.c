@@ -1,5 +1,6 @@
 /*
- * json_out writes a custom_id through `raw`, since it is JSON already.
+ * Writes answers, and finds their names again in a file of them. A custom_id is JSON already and
+ * goes through json_out as it is.
  */
 #include "cli/batch_answer.h"
 
@@ -138,22 +139,17 @@ void batch_answer_error_name(size_t number, const struct buffer *custom_id, stru
     buffer_add(name, custom_id->data, custom_id->n);
 }
 
-static bool is(struct bytes key, const char *name)
-{
-    return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
-}
-
 /* The members that only answers have: each kind has one of them, and OpenAI's an "error" as well.
  */
 static enum batch_answer_kind kind_by(struct bytes key)
 {
-    if (is(key, "text"))
+    if (bytes_equal(key, "text"))
         return BATCH_ANSWER_TEXT;
-    if (is(key, "logprob"))
+    if (bytes_equal(key, "logprob"))
         return BATCH_ANSWER_SCORE;
-    if (is(key, "response"))
+    if (bytes_equal(key, "response"))
         return BATCH_ANSWER_OPENAI;
-    return is(key, "error") ? BATCH_ANSWER_ERROR : BATCH_ANSWER_NONE;
+    return bytes_equal(key, "error") ? BATCH_ANSWER_ERROR : BATCH_ANSWER_NONE;
 }
 
 /* Only errors have a "line". */
@@ -168,10 +164,10 @@ enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buff
     bool named = false;
     json_scan_begin(&s, text, n, &unused);
     for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
-        const bool is_id = is(key, "custom_id");
+        const bool is_id = bytes_equal(key, "custom_id");
         const enum batch_answer_kind by = kind_by(key);
         kind = by > kind ? by : kind;
-        if (is(key, "line"))
+        if (bytes_equal(key, "line"))
             (void)json_scan_number(&s, &number);
         else if (json_scan_skip(&s, &value) && is_id && !named)
             named = batch_line_canonical_id(&id, (const char *)value.data, value.size);
@@ -179,7 +175,7 @@ enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buff
     const bool good = json_scan_done(&s) && named;
     json_scan_end(&s);
     name->n = 0;
-    if (good && number > 0)
+    if (good && number > 0 && number < SIZE_MAX)
         batch_answer_error_name((size_t)number, &id, name);
     else if (good)
         buffer_add(name, id.data, id.n);
@@ -225,7 +221,7 @@ bool batch_answer_is_torn(const char *text, size_t n)
         return false;
     json_scan_begin(&s, text, n, &unused);
     for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
-        const bool is_id = is(key, "custom_id");
+        const bool is_id = bytes_equal(key, "custom_id");
         if (json_scan_skip(&s, &value) && is_id)
             good = good && goes_on(text + s.at, n - s.at);
     }

@@ -55,10 +55,9 @@ static bool grow(struct batch_index *index, struct err *e)
     larger.entries = calloc(larger.capacity, sizeof *larger.entries);
     if (larger.entries == NULL)
         return err_no_memory(e);
-    for (size_t i = 0; i < index->capacity; i++) {
+    for (size_t i = 0; i < index->capacity; i++)
         if (index->entries[i].hash[1] != 0)
             *place_of(&larger, index->entries[i].hash) = index->entries[i];
-    }
     free(index->entries);
     *index = larger;
     return true;

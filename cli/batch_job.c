@@ -259,10 +259,9 @@ static void tell_answers(const struct job *j)
 
 static bool answer_finished(struct job *j, struct err *e)
 {
-    for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;) {
+    for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;)
         if (!answer(j, work, e))
             return false;
-    }
     return true;
 }
 

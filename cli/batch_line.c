@@ -49,11 +49,6 @@ static bool spoil(struct batch_line *line, const char *key, const char *what)
     return false;
 }
 
-static bool equal(struct bytes a, const char *b)
-{
-    return a.size == strlen(b) && memcmp(a.data, b, a.size) == 0;
-}
-
 static bool is(const struct value *v, enum json_type type)
 {
     struct err unused;
@@ -354,14 +349,13 @@ enum { N_OPTIONS = ARRAY_LEN(option_keys), N_KEYS = N_OPTIONS + ARRAY_LEN(other_
 /* The index of a key in both tables together; N_KEYS where no one knows it. */
 static size_t find_key(struct bytes key, unsigned where)
 {
-    for (size_t i = 0; i < N_OPTIONS && where != IN_SCORED; i++) {
-        if (equal(key, option_keys[i].key))
+    for (size_t i = 0; i < N_OPTIONS && where != IN_SCORED; i++)
+        if (bytes_equal(key, option_keys[i].key))
             return i;
-    }
-    for (size_t i = N_OPTIONS; i < N_KEYS; i++) {
-        if ((other_keys[i - N_OPTIONS].where & where) && equal(key, other_keys[i - N_OPTIONS].key))
+    for (size_t i = N_OPTIONS; i < N_KEYS; i++)
+        if ((other_keys[i - N_OPTIONS].where & where) &&
+            bytes_equal(key, other_keys[i - N_OPTIONS].key))
             return i;
-    }
     return N_KEYS;
 }
 
@@ -401,7 +395,7 @@ static void read_members(struct batch_line *line, const char *text, size_t n, un
     for (size_t i = 0; i < N_KEYS && where == AT_TOP && line->openai; i++) {
         if (seen[i] && (i < N_OPTIONS || !(other_keys[i - N_OPTIONS].where & ENVELOPE)))
             spoil(line, i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key,
-                  "belongs into the body");
+                  "belongs in the body");
     }
 }
 

@@ -116,10 +116,9 @@ static bool open_parts(struct merge *m, struct err *e)
         return err_no_memory(e);
     for (int k = 0; k < m->n_parts; k++)
         m->parts[k].fd = -1;
-    for (int k = 0; k < m->n_parts; k++) {
+    for (int k = 0; k < m->n_parts; k++)
         if (!open_part(m, k, e))
             return false;
-    }
     return true;
 }
 
@@ -260,10 +259,9 @@ static bool check_complete(struct merge *m, struct err *e)
     if (m->n_missing > 0)
         return err_set(e, ERR_RUNTIME, "%zu of %zu lines have no answer, the first is line %zu",
                        m->n_missing, m->n_lines, m->first_missing);
-    for (size_t i = 0; i < m->n_places; i++) {
+    for (size_t i = 0; i < m->n_places; i++)
         if (!m->places[i].used && !m->places[i].is_error) /* an error may be of a line that was */
             return refuse_strange(m, &m->places[i], e);
-    }
     return true;
 }
 

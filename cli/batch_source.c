@@ -14,10 +14,9 @@
 
 static bool is_blank(struct bytes text)
 {
-    for (size_t i = 0; i < text.size; i++) {
+    for (size_t i = 0; i < text.size; i++)
         if (memchr(" \t\r", text.data[i], 3) == NULL)
             return false;
-    }
     return true;
 }
 

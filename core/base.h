@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -22,6 +23,12 @@ struct bytes {
     const unsigned char *data;
     size_t size;
 };
+
+static inline bool bytes_equal(struct bytes a, const char *text)
+{
+    const size_t n = strlen(text);
+    return a.size == n && memcmp(a.data, text, n) == 0;
+}
 
 /* a * b and a + b into *out; false on overflow. For every size that a file or a user decides. */
 static inline bool checked_mul(size_t a, size_t b, size_t *out)

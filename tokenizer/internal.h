@@ -599,8 +599,6 @@ bool encode_word(struct encoder *en, const struct piece *word);
 /* Takes ownership of r for the tokenizer's life; frees it where there is no memory. */
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e);
 
-bool bytes_equal(struct bytes a, const char *text);
-
 /* ---- other files: spm.c, tiktoken.c ---------------------------------------------------------- */
 
 bool spm_load(struct tokenizer *t, struct bytes file, struct err *e);

@@ -23,12 +23,6 @@ const char *component_text(const struct json *j, const char *kind, const char *k
     return text;
 }
 
-bool bytes_equal(struct bytes a, const char *text)
-{
-    size_t n = strlen(text);
-    return a.size == n && memcmp(a.data, text, n) == 0;
-}
-
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e)
 {
     if (t->n_regexes == t->regex_capacity) {

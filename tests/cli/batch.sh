@@ -162,7 +162,7 @@ bad "OpenAI: two answers" '\"n\" asks for what tgen batch does not do' '{"custom
 bad "OpenAI: a bias" '\"logit_bias\" asks for what' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","logit_bias":{"5":1}}}'
 bad "OpenAI: a bias of another type" '\"logit_bias\" asks for what' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","logit_bias":1}}'
 bad "OpenAI: a count of another type" '\"n\" asks for what' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x","n":{}}}'
-bad "OpenAI: beside the body" '\"top_p\" belongs into the body' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x"},"top_p":1}'
+bad "OpenAI: beside the body" '\"top_p\" belongs in the body' '{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":"x"},"top_p":1}'
 bad "OpenAI: unknown in the body" 'unknown key \"custom_id\"' '{"method":"POST","url":"/v1/completions","body":{"prompt":"x","custom_id":1}}'
 awk 'BEGIN { printf "{\"prompt\":\""; for (i = 0; i < 600; i++) printf "the "; print "\"}" }' >"$tmp/long"
 bad "a prompt that is too long" 'tokens, more than the context of 512' "$(cat "$tmp/long")"

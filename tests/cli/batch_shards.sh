@@ -142,7 +142,7 @@ rm -f answers*.jsonl
 mkfifo pipe
 "$TGEN" batch --shard 1/2 prompts.jsonl -o pipe </dev/null 2>err &
 program=$!
-n=$(wc -l <pipe)
+n=$(timeout 60 sh -c "wc -l <pipe")
 wait $program
 if [ "$n" -eq 13 ] && [ ! -e pipe.1-of-2 ]; then ok "a part into a pipe"; else fail "a part into a pipe" "$n lines: $(peek err)"; fi
 rm -f pipe*

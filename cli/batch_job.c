@@ -322,7 +322,7 @@ static bool conclude(struct job *j, struct err *e)
     const size_t n = j->n_done + j->source.n_answered;
     const size_t n_errors = j->n_errors + j->source.n_errors;
     if (stream_interrupted()) {
-        terminal_note(j->o->quiet, "interrupted with %zu lines answered%s", n,
+        terminal_note(j->o->quiet, "interrupted with %zu line%s answered%s", n, n == 1 ? "" : "s",
                       j->output.regular ? "; the same command goes on" : "");
         *e = (struct err){.code = ERR_INTERRUPTED};
         return false;

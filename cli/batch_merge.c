@@ -312,6 +312,13 @@ static bool is_taken(const char *path, int fd)
     return stat(path, &named) != 0 || fstat(fd, &opened) != 0 || named.st_ino != opened.st_ino;
 }
 
+/* Who may read earlier answers, may read these. */
+static bool keep_mode(const struct merge *m)
+{
+    struct stat about;
+    return stat(m->o->output, &about) != 0 || fchmod(m->fd, about.st_mode & 0777) == 0;
+}
+
 /* One at a time: the ranks of mpirun would all merge the same parts. */
 static bool open_temporary(struct merge *m, struct err *e)
 {
@@ -321,7 +328,7 @@ static bool open_temporary(struct merge *m, struct err *e)
         return err_set(e, ERR_RUNTIME, "%s is being merged by another process", m->o->output);
     }
     m->fd = fd;
-    return (fd >= 0 && ftruncate(fd, 0) == 0) ||
+    return (fd >= 0 && ftruncate(fd, 0) == 0 && keep_mode(m)) ||
            err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->temporary, strerror(errno));
 }
 

@@ -120,6 +120,9 @@ cp backwards answers.jsonl
 printf '{"custom_id":"to' >>answers.jsonl
 merges "the only part"
 alone
+chmod 640 answers.jsonl
+run batch --merge prompts.jsonl -o answers.jsonl
+if [ "$(stat -c %a answers.jsonl)" = 640 ]; then ok "it keeps its mode"; else fail "it keeps its mode" "$(ls -l answers.jsonl)"; fi
 sed -i 2d answers.jsonl
 cp answers.jsonl before
 refuses "a line of the only part is missing" 1 "1 of 25 lines have no answer" batch --merge prompts.jsonl -o answers.jsonl

@@ -61,7 +61,7 @@ else
 fi
 refuses "no memory at all" 2 "--kv-memory must be " batch --kv-memory 1 "$tmp/lines"
 least=$(sed 's/.* must be \([0-9]*\) bytes.*/\1/' "$tmp/err")
-refuses "one byte less" 2 "--kv-memory must be $least bytes at least where --parallel is 64" batch --kv-memory $((least - 1)) "$tmp/lines"
+refuses "one byte less" 2 "--kv-memory must be $least bytes at least" batch --kv-memory $((least - 1)) "$tmp/lines"
 printf '{"prompt":"A","max_tokens":1}\n' >"$tmp/short"
 succeeds "just enough" batch --kv-memory "$least" "$tmp/short"
 

@@ -200,7 +200,7 @@ static bool goes_on(const char *text, size_t n)
            agrees(text, n, ",\"line\":") || agrees(text, n, ",\"response\":");
 }
 
-static bool is_answer(const char *text, size_t n)
+bool batch_answer_is(const char *text, size_t n)
 {
     struct buffer name = {0};
     const enum batch_answer_kind kind = batch_answer_name(text, n, &name);
@@ -227,7 +227,7 @@ bool batch_answer_is_torn(const char *text, size_t n)
     }
     const bool whole = !s.failed;
     json_scan_end(&s);
-    return good && (!whole || is_answer(text, n));
+    return good && (!whole || batch_answer_is(text, n));
 }
 
 bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,

@@ -31,6 +31,8 @@ enum batch_answer_kind {
  * beside its custom_id, as lines of prompts have not. */
 enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buffer *name);
 
+bool batch_answer_is(const char *text, size_t n);
+
 /* Which a line gets that is no error; ERR_RUNTIME where it has got `found`, which is another. */
 bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,
                        enum batch_task task, struct err *e);

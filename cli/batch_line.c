@@ -431,6 +431,14 @@ bool batch_line_canonical_id(struct buffer *out, const char *value, size_t n)
     return good;
 }
 
+static bool is_object(const char *text, size_t n)
+{
+    struct json_scan s;
+    struct err unused;
+    json_scan_begin(&s, text, n, &unused);
+    return json_scan_is(&s, JSON_OBJECT);
+}
+
 /* What no key can see by itself. */
 static void check_whole(struct batch_line *line, enum batch_task task)
 {
@@ -466,6 +474,10 @@ bool batch_line_parse(struct batch_line *line, const char *text, size_t n, size_
     if (plain) {
         line->has_prompt = true;
         buffer_add(&line->prompt, text, n);
+    } else if (!is_object(text, n)) {
+        line->nameless = true;
+        err_set(&line->error, ERR_USAGE, "not a JSON object%s",
+                task == BATCH_SCORE ? "" : " (--text takes plain lines)");
     } else {
         read_members(line, text, n, task == BATCH_SCORE ? IN_SCORED : AT_TOP);
         check_whole(line, task);

@@ -81,10 +81,23 @@ bool batch_output_put(struct batch_output *out, const struct buffer *line, struc
     return batch_output_sync(out, false, e);
 }
 
+/* By its name alone: not every file system keeps the number of a file. */
+static bool check_there(const struct batch_output *out, struct err *e)
+{
+    struct stat about;
+    const bool named = stat(out->name, &about) == 0 || errno != ENOENT;
+    if (named && fstat(out->fd, &about) == 0 && about.st_nlink > 0)
+        return true;
+    return err_set(e, ERR_RUNTIME, "%s was removed, moved or replaced while answers went there",
+                   out->name);
+}
+
 bool batch_output_sync(struct batch_output *out, bool now, struct err *e)
 {
     if (!out->regular || !out->unsynced || (!now && terminal_clock() < out->synced + SYNC_SECONDS))
         return true;
+    if (!check_there(out, e))
+        return false;
     if (fdatasync(out->fd) != 0)
         return fail(out, e);
     out->synced = terminal_clock();

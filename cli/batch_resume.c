@@ -10,12 +10,21 @@ static bool refuse(const struct batch_input *in, const char *what, struct err *e
                    in->name, what);
 }
 
+/* A file that does not even begin with an answer is somebody's, and not for --restart to empty. */
+static bool refuse_line(const struct batch_input *in, struct err *e)
+{
+    return in->number > 1
+               ? refuse(in, "is no answer", e)
+               : err_set(e, ERR_RUNTIME,
+                         "line 1 of %s is no answer; answers need a file of their own", in->name);
+}
+
 static bool add_answer(const struct batch_input *in, struct bytes text, struct buffer *name,
                        struct batch_index *answers, struct err *e)
 {
     const enum batch_answer_kind kind = batch_answer_name((const char *)text.data, text.size, name);
     if (kind == BATCH_ANSWER_NONE)
-        return refuse(in, "is no answer", e);
+        return refuse_line(in, e);
     if (!buffer_ok(name, e))
         return false;
     if (batch_index_find(answers, name->data, name->n) != NULL)
@@ -42,9 +51,25 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, struct 
     }
     if (ok && state == BATCH_INPUT_LINE &&
         !batch_answer_is_torn((const char *)text.data, text.size))
-        ok = refuse(&in, "is no answer", e);
+        ok = refuse_line(&in, e);
     ok = ok && state != BATCH_INPUT_FAILED && batch_output_trim(out, size, e);
     buffer_free(&name);
     batch_input_free(&in);
     return ok;
+}
+
+bool batch_resume_check(const struct batch_output *out, struct err *e)
+{
+    struct batch_input in;
+    struct bytes text;
+    bool whole, ok = true;
+    if (!out->regular)
+        return true;
+    batch_input_begin(&in, out->fd, out->name);
+    const enum batch_input_state state = batch_input_next(&in, true, &text, &whole, e);
+    if (state == BATCH_INPUT_LINE &&
+        !(whole ? batch_answer_is : batch_answer_is_torn)((const char *)text.data, text.size))
+        ok = refuse_line(&in, e);
+    batch_input_free(&in);
+    return ok && state != BATCH_INPUT_FAILED;
 }

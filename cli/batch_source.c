@@ -20,7 +20,7 @@ static bool is_blank(struct bytes text)
     return true;
 }
 
-/* Editors of Windows begin a file with a byte order mark. */
+/* Editors of Windows begin a file with a byte order mark; files may have been joined. */
 static struct bytes without_mark(struct bytes text)
 {
     const bool marked = text.size >= 3 && memcmp(text.data, "\xEF\xBB\xBF", 3) == 0;
@@ -85,7 +85,7 @@ enum batch_input_state batch_source_next(struct batch_source *s, bool wait, stru
         if (state != BATCH_INPUT_LINE)
             return state;
         const size_t number = s->input->number;
-        if (number == 1 && !s->o->text)
+        if (!s->o->text)
             text = without_mark(text);
         if (!s->o->text && is_blank(text))
             continue;

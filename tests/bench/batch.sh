@@ -1,7 +1,8 @@
 #!/bin/sh
 # How fast jobs are: tests/bench/batch.sh MODEL [LINES [OPTION...]]. Three jobs of random token ids, none of which ends early:
 #
-#   decode   32 lines, 128 tokens each, 64 drawn: tokens/s of drawing alone, the time of the prompts being taken off
+#   decode   32 lines, 128 tokens each, 64 drawn: tokens/s of drawing alone, the time of the prompts being taken off (medians
+#            of five turns, for a difference of two single times says little)
 #   whole    LINES (1000) lines of 20 to 400 tokens, 64 drawn: seconds, and those that the same arithmetic would need at the
 #            speed of a prompt of 512 in `tgen bench`; a token that gets logits takes more of it than one that is read
 #   shared   100 lines that begin with the same 400 tokens: how many of these were computed, and seconds
@@ -34,12 +35,19 @@ job() {
 of() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" "$tmp/stats"; }
 run() { "$tgen" batch -m "$model" --stats "$@" >"$tmp/answers" 2>"$tmp/stats" </dev/null; }
 
+# median NAME: of the numbers in a file, one to a line.
+median() { sort -n "$tmp/$1" | awk '{ x[NR] = $1 } END { print x[int((NR + 1) / 2)] }'; }
+
 job 32 128 128 0 64 >"$tmp/decode"
 job 32 128 128 0 1 >"$tmp/prompts"
-run "$@" "$tmp/prompts"
-prompts=$(of seconds)
-run "$@" "$tmp/decode"
-awk -v a="$(of seconds)" -v b="$prompts" 'BEGIN { printf "decode  %.1f tokens/s, 32 lines at once; prompts %.1f tokens/s\n", 32 * 63 / (a - b), 32 * 128 / b }'
+run "$@" "$tmp/prompts" # brings the model into the page cache
+for turn in 1 2 3 4 5; do
+    for what in prompts decode; do
+        run "$@" "$tmp/$what"
+        of seconds >>"$tmp/$what.seconds"
+    done
+done
+awk -v a="$(median decode.seconds)" -v b="$(median prompts.seconds)" 'BEGIN { printf "decode  %.1f tokens/s, 32 lines at once; prompts %.1f tokens/s\n", 32 * 63 / (a - b), 32 * 128 / b }'
 
 # Operations of the lines of a job, each of whose answers has $1 tokens, as models/work.h counts them: where logits are
 # asked for, all of the last layer and the head, else keys and values of that layer. Not for models with experts, windows,

@@ -78,8 +78,7 @@ if [ -s "$tmp/out" ]; then fail "no lines, no answers" "$(peek "$tmp/out")"; els
 printf '\357\273\277{"prompt":"A","max_tokens":1}\r\n' >"$tmp/windows"
 succeeds "a byte order mark and CRLF" batch "$tmp/windows"
 printf '{"prompt":"A","max_tokens":1}\n\357\273\277{"prompt":"A","max_tokens":1}\n' >"$tmp/windows"
-run batch --ordered "$tmp/windows"
-has "a byte order mark in the midst of lines" '"line":2,"error":"not JSON: a byte order mark at byte 0 of 32"'
+succeeds "a byte order mark in the midst of lines" batch "$tmp/windows"
 printf '\357\273\277\r\n' >"$tmp/windows"
 succeeds "nothing but a byte order mark" batch "$tmp/windows"
 
@@ -131,7 +130,8 @@ bad() {
         ok "$1"
     fi
 }
-bad "not JSON" '{"custom_id":2,"line":2,"error":"not JSON: no object at byte 0 of 5"}' 'hello'
+bad "not JSON" '{"custom_id":2,"line":2,"error":"not a JSON object (--text takes plain lines)"}' 'hello'
+bad "JSON, but no object" '{"custom_id":2,"line":2,"error":"not a JSON object (--text takes plain lines)"}' '["hello"]'
 bad "cut short" '{"custom_id":2,"line":2,"error":"not JSON: no end of a string' '{"prompt":"x'
 bad "half a character" '"\"prompt\" is not JSON: half a surrogate pair at byte 7 of 8"' '{"prompt":"\ud83d"}'
 bad "a control character" 'a control character at byte' "$(printf '{"prompt":"a\tb"}')"
@@ -270,7 +270,14 @@ printf '%s\n' '{"custom_id":"k\u00e9\n","text":""}' >"$tmp/strange"
 cat "$tmp/two" | "$TGEN" batch -q -n 1 -o "$tmp/strange" 2>"$tmp/err"
 code=$?
 errs "from a pipe, at its end" 1 '1 of the answers that are there match no line of standard input, the first to "ké\\n"; --restart'
-refuses "a file that is no output" 1 "line 1 of $tmp/text is no answer; --restart drops what is there" batch -o "$tmp/text" "$tmp/two"
+own="line 1 of $tmp/text is no answer; answers need a file of their own"
+refuses "a file that is no output" 1 "$own" batch -o "$tmp/text" "$tmp/two"
+cp "$tmp/text" "$tmp/expected_text"
+refuses "a file that is no output, --restart" 1 "$own" batch --restart -o "$tmp/text" "$tmp/two"
+same "it is still there" "$tmp/expected_text" "$tmp/text"
+printf '{"custom_id":1,"text":""}\nno answer\n' >"$tmp/spoilt"
+refuses "a line that is none" 1 "line 2 of $tmp/spoilt is no answer; --restart drops what is there" batch -o "$tmp/spoilt" "$tmp/two"
+succeeds "which --restart drops" batch -q -n 1 --restart -o "$tmp/spoilt" "$tmp/two"
 
 # Answers of another kind stay, whichever kind it is; what else a line asks for makes no kind of its own.
 printf '{"custom_id":"a","prompt":"A","completion":" dog"}\n' >"$tmp/as_score"
@@ -303,7 +310,10 @@ foreign() {
     # shellcheck disable=SC2059 # a format
     printf "$2" >"$tmp/foreign"
     cp "$tmp/foreign" "$tmp/expected_foreign"
-    refuses "$1" 1 "line 1 of $tmp/foreign is no answer; --restart" batch -o "$tmp/foreign" "$tmp/two"
+    for restart in "" --restart; do
+        # shellcheck disable=SC2086 # an option or none
+        refuses "$1 $restart" 1 "line 1 of $tmp/foreign is no answer; answers" batch $restart -o "$tmp/foreign" "$tmp/two"
+    done
     same "$1 stays" "$tmp/expected_foreign" "$tmp/foreign"
 }
 foreign "a line of prompts without a newline" '{"custom_id":"a","prompt":"My only copy","max_tokens":3}'
@@ -321,6 +331,9 @@ for left in '\0\0\0' '{"cust' '{"id":"batch_req-1","custom' '{"custom_id":"a' '{
     what=$(tr '\0' 0 <"$tmp/torn")
     succeeds "torn: $what" batch -q -n 1 -o "$tmp/torn" "$tmp/two"
     if [ "$(wc -l <"$tmp/torn")" -eq 2 ]; then ok "dropped: $what"; else fail "dropped: $what" "$(peek "$tmp/torn")"; fi
+    # shellcheck disable=SC2059 # a format
+    printf "$left" >"$tmp/torn"
+    succeeds "torn, --restart: $what" batch -q -n 1 --restart -o "$tmp/torn" "$tmp/two"
 done
 printf '{"custom_id":1,"prompt":"A dog"}\n{"custom_id":"2","prompt":"A cat"}\n' >"$tmp/other_lines"
 refuses "other lines are no answers" 1 "line 1 of $tmp/other_lines is no answer" batch -o "$tmp/other_lines" "$tmp/two"
@@ -362,8 +375,10 @@ same "the lines are still there" "$tmp/two" "$tmp/lines"
 mkdir "$tmp/own"
 cp "$tales"/* "$tmp/own"
 for file in model.safetensors tokenizer.json; do
-    refuses "-o with $file" 2 "$tmp/own/$file is a file of the model; the answers need a file of their own" \
+    refuses "-o with $file" 1 "$tmp/own/$file is no answer; answers need a file of their own" \
         batch -m "$tmp/own" --restart -o "$tmp/own/$file" "$tmp/two"
+    refuses "-o with $file, by parts" 2 "$tmp/own/$file is a file of the model; the answers need a file of their own" \
+        batch -m "$tmp/own" --restart --shard 1/2 -o "$tmp/own/$file" "$tmp/two"
     same "$file is still there" "$tales/$file" "$tmp/own/$file"
 done
 sed -n '1p;1p' "$tmp/together" >"$tmp/doubled"
@@ -396,6 +411,25 @@ for i in 1 2; do
 done
 exec 3>&- 4<&-
 wait $program
+
+# The file of answers loses its name while the job waits for lines.
+mkdir "$tmp/elsewhere"
+for how in "rm -f" "mv -t $tmp/elsewhere"; do
+    "$TGEN" batch -q -n 1 -o "$tmp/gone" <"$tmp/in" 2>"$tmp/err" &
+    program=$!
+    exec 3>"$tmp/in"
+    printf '{"prompt":"A"}\n' >&3
+    i=0
+    while [ ! -s "$tmp/gone" ] && [ $i -lt 100 ]; do
+        sleep 0.1
+        i=$((i + 1))
+    done
+    $how "$tmp/gone"
+    exec 3>&-
+    wait $program
+    code=$?
+    errs "answers lost their file: ${how%% *}" 1 "^tgen: $tmp/gone was removed, moved or replaced while answers went there$"
+done
 
 "$TGEN" batch --ordered "$tmp/good" >/dev/full 2>"$tmp/err"
 code=$?

@@ -61,15 +61,7 @@ static bool make_room(struct batch_input *in, struct err *e)
     if (t->n > LONGEST)
         return err_set(e, ERR_RUNTIME, "line %zu of %s is longer than %zu bytes", in->number + 1,
                        in->name, LONGEST);
-    if (t->capacity - t->n > READ_SIZE)
-        return true;
-    const size_t capacity = t->capacity * 2 + 2 * READ_SIZE;
-    char *data = realloc(t->data, capacity);
-    if (data == NULL)
-        return err_no_memory(e);
-    t->data = data;
-    t->capacity = capacity;
-    return true;
+    return buffer_reserve(t, READ_SIZE) || err_no_memory(e);
 }
 
 static bool read_more(struct batch_input *in, struct err *e)

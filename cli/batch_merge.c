@@ -126,14 +126,11 @@ static bool open_parts(struct merge *m, struct err *e)
 
 static bool add_place(struct merge *m, const struct place *place, struct err *e)
 {
-    if (m->n_places == m->capacity) {
-        const size_t capacity = m->capacity ? 2 * m->capacity : 1024;
-        struct place *places = realloc(m->places, capacity * sizeof *places);
-        if (places == NULL)
-            return err_no_memory(e);
-        m->places = places;
-        m->capacity = capacity;
-    }
+    struct place *places =
+        grow_array(m->places, &m->capacity, m->n_places + 1, sizeof *places, 1024);
+    if (places == NULL)
+        return err_no_memory(e);
+    m->places = places;
     m->places[m->n_places] = *place;
     return batch_index_add(&m->names, m->name.data, m->name.n, m->n_places++, e);
 }

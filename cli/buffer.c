@@ -16,32 +16,22 @@ enum { READ_SIZE = 1 << 16 };
 /* No context is that long; without a limit, /dev/zero would take all memory first. */
 static const size_t READ_LIMIT = (size_t)1 << 30;
 
-/* Room for n more bytes and a terminator. */
-static bool reserve(struct buffer *t, size_t n)
+bool buffer_reserve(struct buffer *t, size_t n)
 {
     size_t needed;
     if (t->failed || !checked_add(t->n, n, &needed) || !checked_add(needed, 1, &needed)) {
         t->failed = true;
         return false;
     }
-    if (needed <= t->capacity)
-        return true;
-    size_t capacity;
-    if (!checked_mul(needed, 2, &capacity))
-        capacity = needed;
-    char *data = realloc(t->data, capacity);
-    if (data == NULL) {
-        t->failed = true;
-        return false;
-    }
-    t->data = data;
-    t->capacity = capacity;
-    return true;
+    char *data = grow_array(t->data, &t->capacity, needed, 1, 64);
+    t->failed = data == NULL;
+    t->data = t->failed ? t->data : data;
+    return !t->failed;
 }
 
 void buffer_add(struct buffer *t, const char *data, size_t n)
 {
-    if (!reserve(t, n))
+    if (!buffer_reserve(t, n))
         return;
     if (n > 0)
         memcpy(t->data + t->n, data, n);
@@ -60,7 +50,7 @@ void buffer_addf(struct buffer *t, const char *fmt, ...)
     va_start(args, fmt);
     const int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    if (n < 0 || !reserve(t, (size_t)n)) {
+    if (n < 0 || !buffer_reserve(t, (size_t)n)) {
         t->failed = true;
         return;
     }
@@ -96,7 +86,7 @@ bool buffer_read_some(struct buffer *t, size_t enough, bool *end, int fd, const 
 {
     *end = false;
     while (t->n < enough) {
-        if (!reserve(t, READ_SIZE))
+        if (!buffer_reserve(t, READ_SIZE))
             return err_no_memory(e);
         size_t got;
         if (!buffer_read_once(t->data + t->n, READ_SIZE, &got, fd, name, e))

@@ -21,6 +21,9 @@ void buffer_add(struct buffer *t, const char *data, size_t n);
 void buffer_add_string(struct buffer *t, const char *string);
 void buffer_addf(struct buffer *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Room for n more bytes and a terminator, for who writes there; false as if failed. */
+bool buffer_reserve(struct buffer *t, size_t n);
+
 /* Forgets the first n bytes. */
 void buffer_drop(struct buffer *t, size_t n);
 

@@ -1,6 +1,6 @@
 /*
- * Words that every file may use: fixed-width types, overflow-checked sizes, a byte range.
- * Owns nothing and knows nothing of models.
+ * Words that every file may use: fixed-width types, overflow-checked sizes, a byte range, an array
+ * that grows. Owns nothing and knows nothing of models.
  */
 #ifndef CORE_BASE_H
 #define CORE_BASE_H
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -39,6 +40,26 @@ static inline bool checked_mul(size_t a, size_t b, size_t *out)
 static inline bool checked_add(size_t a, size_t b, size_t *out)
 {
     return !__builtin_add_overflow(a, b, out);
+}
+
+/*
+ * Room for n > 0 items in an array from malloc, or in none yet (NULL and 0): returns it, moved and
+ * twice as long where *capacity was less. NULL where there is no memory or the size overflows; the
+ * array and *capacity are as before then. `first` is the capacity to begin with.
+ */
+static inline void *grow_array(void *array, size_t *capacity, size_t n, size_t item_size,
+                               size_t first)
+{
+    size_t grown = *capacity > 0 ? *capacity : first, size;
+    if (n <= *capacity)
+        return array;
+    while (grown < n)
+        if (!checked_mul(grown, 2, &grown))
+            return NULL;
+    void *moved = checked_mul(grown, item_size, &size) ? realloc(array, size) : NULL;
+    if (moved != NULL)
+        *capacity = grown;
+    return moved;
 }
 
 /* n rounded up to a multiple of a power of two; the caller knows that it fits. */

@@ -178,20 +178,15 @@ bool json_scan_member(struct json_scan *s, struct bytes *key)
 
 static bool append(struct json_scan *s, size_t *n, const char *text, size_t n_text)
 {
-    if (n_text > s->capacity - *n) {
-        size_t capacity = s->capacity ? s->capacity * 2 : 256;
-        while (capacity - *n < n_text)
-            capacity *= 2;
-        char *buffer = realloc(s->buffer, capacity);
-        if (!buffer) {
-            s->failed = true;
-            return err_no_memory(s->e);
-        }
-        s->buffer = buffer;
-        s->capacity = capacity;
+    if (n_text == 0)
+        return true;
+    char *buffer = grow_array(s->buffer, &s->capacity, *n + n_text, 1, 256);
+    if (!buffer) {
+        s->failed = true;
+        return err_no_memory(s->e);
     }
-    if (n_text)
-        memcpy(s->buffer + *n, text, n_text);
+    s->buffer = buffer;
+    memcpy(s->buffer + *n, text, n_text);
     *n += n_text;
     return true;
 }

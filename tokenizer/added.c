@@ -122,14 +122,10 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
         if (!vocab_add(&t->vocab, content, id, e))
             return err_prefix(e, "added token");
     }
-    /* Doubling: n is a power of two exactly when the array is full. */
-    if ((a->n & (a->n - 1)) == 0) {
-        size_t capacity = a->n ? a->n * 2 : 1;
-        struct added_token *list = realloc(a->token, capacity * sizeof *list);
-        if (!list)
-            return err_no_memory(e);
-        a->token = list;
-    }
+    struct added_token *list = grow_array(a->token, &a->capacity, a->n + 1, sizeof *list, 8);
+    if (!list)
+        return err_no_memory(e);
+    a->token = list;
     struct added_token *new = &a->token[a->n];
     *new = *token;
     new->id = id;

@@ -80,16 +80,14 @@ static uint32_t rank_of(const struct bpe *b, uint32_t merge)
 
 static bool push(struct bpe_scratch *s, int32_t id, size_t start)
 {
-    if (s->n == s->capacity) {
-        size_t capacity = s->capacity ? s->capacity * 2 : 256;
-        int32_t *ids = realloc(s->id, capacity * sizeof *ids);
-        s->id = ids ? ids : s->id;
-        uint32_t *starts = realloc(s->start, capacity * sizeof *starts);
-        s->start = starts ? starts : s->start;
-        if (!ids || !starts)
-            return false;
-        s->capacity = capacity;
-    }
+    size_t capacity = s->capacity;
+    int32_t *ids = grow_array(s->id, &capacity, s->n + 1, sizeof *ids, 256);
+    s->id = ids ? ids : s->id;
+    uint32_t *starts =
+        ids ? grow_array(s->start, &s->capacity, s->n + 1, sizeof *starts, 256) : NULL;
+    if (!starts)
+        return false;
+    s->start = starts;
     s->id[s->n] = id;
     s->start[s->n++] = (uint32_t)start;
     return true;
@@ -248,14 +246,10 @@ static void merge_short(const struct bpe *b, struct bpe_scratch *s)
 
 static bool queue_push(struct bpe_scratch *s, uint32_t rank)
 {
-    if (s->n_queue == s->queue_capacity) {
-        size_t capacity = s->queue_capacity ? s->queue_capacity * 2 : 256;
-        uint32_t *queue = realloc(s->queue, capacity * sizeof *queue);
-        if (!queue)
-            return false;
-        s->queue = queue;
-        s->queue_capacity = capacity;
-    }
+    uint32_t *queue = grow_array(s->queue, &s->queue_capacity, s->n_queue + 1, sizeof *queue, 256);
+    if (!queue)
+        return false;
+    s->queue = queue;
     size_t i = s->n_queue++;
     for (; i && s->queue[(i - 1) / 2] > rank; i = (i - 1) / 2)
         s->queue[i] = s->queue[(i - 1) / 2];

@@ -26,7 +26,7 @@ struct loader {
     struct bpe_merge *list; /* all, in order */
     uint32_t *rank;         /* parallel to it where `ranked` is set */
     bool ranked;
-    size_t n, capacity;
+    size_t n, capacity; /* of both */
 };
 
 /* ---- names -> ids ---------------------------------------------------------------------------- */
@@ -76,18 +76,19 @@ static int32_t find_joined(struct loader *l, struct bytes left, struct bytes rig
 
 static bool reserve(struct loader *l)
 {
-    if (l->n < l->capacity)
-        return true;
-    size_t capacity = l->capacity ? l->capacity * 2 : 4096;
-    if (capacity > UINT32_MAX / 4)
+    size_t capacity = l->capacity;
+    if (l->n >= UINT32_MAX / 4)
         return err_no_memory(l->e);
-    struct bpe_merge *list = realloc(l->list, capacity * sizeof *list);
-    l->list = list ? list : l->list;
-    uint32_t *rank = l->ranked ? realloc(l->rank, capacity * sizeof *rank) : NULL;
-    l->rank = rank ? rank : l->rank;
-    if (!list || (l->ranked && !rank))
+    if (l->ranked) {
+        uint32_t *rank = grow_array(l->rank, &capacity, l->n + 1, sizeof *rank, 4096);
+        if (!rank)
+            return err_no_memory(l->e);
+        l->rank = rank;
+    }
+    struct bpe_merge *list = grow_array(l->list, &l->capacity, l->n + 1, sizeof *list, 4096);
+    if (!list)
         return err_no_memory(l->e);
-    l->capacity = capacity;
+    l->list = list;
     return true;
 }
 

@@ -7,15 +7,10 @@
 
 bool ids_push(struct ids *list, int32_t id, struct err *e)
 {
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 64;
-        size_t size;
-        int32_t *ids = checked_mul(capacity, sizeof *ids, &size) ? realloc(list->id, size) : NULL;
-        if (!ids)
-            return err_no_memory(e);
-        list->id = ids;
-        list->capacity = capacity;
-    }
+    int32_t *ids = grow_array(list->id, &list->capacity, list->n + 1, sizeof *ids, 64);
+    if (!ids)
+        return err_no_memory(e);
+    list->id = ids;
     list->id[list->n++] = id;
     return true;
 }
@@ -28,16 +23,10 @@ void ids_free(struct ids *list)
 
 static bool spans_push(struct token_spans *list, struct token_span span, struct err *e)
 {
-    if (list->n == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 64;
-        size_t size;
-        struct token_span *at =
-            checked_mul(capacity, sizeof *at, &size) ? realloc(list->at, size) : NULL;
-        if (!at)
-            return err_no_memory(e);
-        list->at = at;
-        list->capacity = capacity;
-    }
+    struct token_span *at = grow_array(list->at, &list->capacity, list->n + 1, sizeof *at, 64);
+    if (!at)
+        return err_no_memory(e);
+    list->at = at;
     list->at[list->n++] = span;
     return true;
 }

@@ -131,7 +131,7 @@ struct vocab_piece {
 struct vocab {
     struct vocab_piece *piece; /* [n_ids] */
     int32_t n_ids;             /* one more than the largest */
-    int32_t capacity;          /* of piece */
+    size_t capacity;           /* of piece */
     size_t n;                  /* spellings in the table */
     uint32_t *slot;            /* see vocab.c */
     size_t n_slots;            /* a power of two */
@@ -317,7 +317,7 @@ struct added_set {
 
 struct added {
     struct added_token *token;
-    size_t n;
+    size_t n, capacity;
     bool lstrip, single_word; /* some token has it */
     struct added_set raw, normalized;
 };

@@ -66,16 +66,12 @@ struct translation {
 
 static void put(struct translation *t, const char *s, size_t n)
 {
-    if (t->n + n + 1 > t->capacity) {
-        size_t capacity = (t->n + n + 1) * 2;
-        char *out = realloc(t->out, capacity);
-        if (!out) {
-            t->no_memory = true;
-            return;
-        }
-        t->out = out;
-        t->capacity = capacity;
+    char *out = grow_array(t->out, &t->capacity, t->n + n + 1, 1, 256);
+    if (!out) {
+        t->no_memory = true;
+        return;
     }
+    t->out = out;
     memcpy(t->out + t->n, s, n);
     t->n += n;
     t->out[t->n] = '\0';

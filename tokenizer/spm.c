@@ -107,14 +107,10 @@ struct sp_model {
 
 static bool read_piece(struct sp_model *sp, struct bytes message)
 {
-    if (sp->n == sp->capacity) {
-        size_t capacity = sp->capacity ? sp->capacity * 2 : 1024;
-        struct sp_piece *piece = realloc(sp->piece, capacity * sizeof *piece);
-        if (!piece)
-            return false;
-        sp->piece = piece;
-        sp->capacity = capacity;
-    }
+    struct sp_piece *piece = grow_array(sp->piece, &sp->capacity, sp->n + 1, sizeof *piece, 1024);
+    if (!piece)
+        return false;
+    sp->piece = piece;
     struct sp_piece *p = &sp->piece[sp->n++];
     *p = (struct sp_piece){.type = TYPE_NORMAL};
     struct message m = open_message(message);

@@ -25,16 +25,13 @@ const char *component_text(const struct json *j, const char *kind, const char *k
 
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e)
 {
-    if (t->n_regexes == t->regex_capacity) {
-        size_t capacity = t->regex_capacity ? t->regex_capacity * 2 : 8;
-        struct regex **list = realloc(t->regex, capacity * sizeof(struct regex *));
-        if (!list) {
-            regex_free(r);
-            return err_no_memory(e);
-        }
-        t->regex = list;
-        t->regex_capacity = capacity;
+    struct regex **list =
+        grow_array(t->regex, &t->regex_capacity, t->n_regexes + 1, sizeof(struct regex *), 8);
+    if (!list) {
+        regex_free(r);
+        return err_no_memory(e);
     }
+    t->regex = list;
     t->regex[t->n_regexes++] = r;
     return true;
 }

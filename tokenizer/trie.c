@@ -28,25 +28,21 @@ struct range {
 struct building {
     struct trie *trie;
     struct range *range; /* parallel to trie->node */
-    uint32_t capacity;
+    size_t capacity;     /* of both */
 };
 
 static bool add_node(struct building *b, unsigned char byte, struct range range)
 {
     struct trie *t = b->trie;
-    if (t->n_nodes == b->capacity) {
-        uint32_t capacity = b->capacity ? b->capacity * 2 : 256;
-        if (capacity < b->capacity || capacity > UINT32_MAX / 32)
-            return false;
-        struct trie_node *node = realloc(t->node, capacity * sizeof *node);
-        t->node = node ? node : t->node;
-        struct range *ranges = realloc(b->range, capacity * sizeof *ranges);
-        b->range = ranges ? ranges : b->range;
-        if (!node || !ranges)
-            return false;
-        b->capacity = capacity;
-    }
-    assert(t->node && b->range);
+    const size_t n = (size_t)t->n_nodes + 1;
+    size_t capacity = b->capacity;
+    struct trie_node *node =
+        n < UINT32_MAX ? grow_array(t->node, &capacity, n, sizeof *node, 256) : NULL;
+    t->node = node ? node : t->node;
+    struct range *ranges = node ? grow_array(b->range, &b->capacity, n, sizeof *ranges, 256) : NULL;
+    if (!ranges)
+        return false;
+    b->range = ranges;
     t->node[t->n_nodes] = (struct trie_node){.value = -1, .byte = byte};
     b->range[t->n_nodes++] = range;
     return true;

@@ -19,6 +19,8 @@
  * unigram_model.cc. */
 static const double unk_penalty = 10.0;
 
+enum { FIRST_WAYS = 256 };
+
 /* The best way to a place in the word. */
 struct way {
     double score;
@@ -75,16 +77,14 @@ static bool emit_piece(struct encoder *en, const struct piece *word, struct toke
 
 static bool push(struct unigram_scratch *s, struct token_span span, int32_t id)
 {
-    if (s->n == s->n_capacity) {
-        size_t capacity = s->n_capacity ? s->n_capacity * 2 : 64;
-        struct token_span *piece = realloc(s->piece, capacity * sizeof *piece);
-        s->piece = piece ? piece : s->piece;
-        int32_t *ids = realloc(s->id, capacity * sizeof *ids);
-        s->id = ids ? ids : s->id;
-        if (!piece || !ids)
-            return false;
-        s->n_capacity = capacity;
-    }
+    size_t capacity = s->n_capacity;
+    int32_t *ids = grow_array(s->id, &capacity, s->n + 1, sizeof *ids, 64);
+    s->id = ids ? ids : s->id;
+    struct token_span *piece =
+        ids ? grow_array(s->piece, &s->n_capacity, s->n + 1, sizeof *piece, 64) : NULL;
+    if (!piece)
+        return false;
+    s->piece = piece;
     s->piece[s->n] = span;
     s->id[s->n++] = id;
     return true;
@@ -122,16 +122,10 @@ static bool extend(struct unigram_scratch *s, size_t base, size_t *reach, size_t
     if (end <= *reach)
         return true;
     size_t n = end - base + 1;
-    if (n > s->capacity) {
-        size_t capacity = s->capacity;
-        while (capacity < n)
-            capacity *= 2;
-        struct way *way = realloc(s->way, capacity * sizeof *way);
-        if (!way)
-            return false;
-        s->way = way;
-        s->capacity = capacity;
-    }
+    struct way *way = grow_array(s->way, &s->capacity, n, sizeof *way, FIRST_WAYS);
+    if (!way)
+        return false;
+    s->way = way;
     for (size_t i = *reach - base + 1; i < n; i++)
         s->way[i].start = SIZE_MAX;
     *reach = end;
@@ -194,10 +188,8 @@ bool unigram_encode(struct encoder *en, const struct piece *word)
 struct unigram_scratch *unigram_scratch_new(struct err *e)
 {
     struct unigram_scratch *s = calloc(1, sizeof *s);
-    if (s) {
-        s->capacity = 256;
-        s->way = calloc(s->capacity, sizeof *s->way);
-    }
+    if (s)
+        s->way = grow_array(NULL, &s->capacity, 1, sizeof *s->way, FIRST_WAYS);
     if (!s || !s->way) {
         unigram_scratch_free(s);
         err_no_memory(e);
@@ -224,14 +216,10 @@ bool unigram_add(struct tokenizer *t, struct bytes spelling, double score, struc
     if (!(score > -1e30 && score < 1e30))
         return err_set(e, ERR_LOAD, "piece %d has no score that is a number", t->vocab.n_ids);
     size_t n = (size_t)t->vocab.n_ids;
-    if (n == u->capacity) {
-        size_t capacity = n ? n * 2 : 4096;
-        double *scores = realloc(u->score, capacity * sizeof *scores);
-        if (!scores)
-            return err_no_memory(e);
-        u->score = scores;
-        u->capacity = capacity;
-    }
+    double *scores = grow_array(u->score, &u->capacity, n + 1, sizeof *scores, 4096);
+    if (!scores)
+        return err_no_memory(e);
+    u->score = scores;
     if (!vocab_add(&t->vocab, spelling, (double)n, e))
         return false;
     u->score[n] = score;

@@ -154,16 +154,11 @@ static bool build_slots(struct vocab *v, size_t n, int32_t *twice)
  * dear. */
 static bool grow_ids(struct vocab *v, int32_t id)
 {
-    if (id >= v->capacity) {
-        size_t capacity = v->capacity ? (size_t)v->capacity : 1024;
-        while (capacity <= (size_t)id)
-            capacity *= 2;
-        struct vocab_piece *piece = realloc(v->piece, capacity * sizeof *piece);
-        if (!piece)
-            return false;
-        v->piece = piece;
-        v->capacity = (int32_t)capacity;
-    }
+    struct vocab_piece *piece =
+        grow_array(v->piece, &v->capacity, (size_t)id + 1, sizeof *piece, 1024);
+    if (!piece)
+        return false;
+    v->piece = piece;
     for (; v->n_ids <= id; v->n_ids++)
         v->piece[v->n_ids] = (struct vocab_piece){.n = VOCAB_NO_PIECE};
     return true;
@@ -172,19 +167,13 @@ static bool grow_ids(struct vocab *v, int32_t id)
 /* Room for n more bytes, and always for one: a spelling of nothing has an address too. */
 static bool grow_text(struct vocab *v, size_t n)
 {
-    if (v->text && n <= v->text_capacity - v->n_text)
-        return true;
-    size_t capacity = v->text ? v->text_capacity : 16 << 10;
-    while (capacity - v->n_text < n) {
-        if (capacity > UINT32_MAX / 2)
-            return false;
-        capacity *= 2;
-    }
-    char *text = realloc(v->text, capacity);
+    size_t needed;
+    if (!checked_add(v->n_text, n > 0 ? n : 1, &needed) || needed > UINT32_MAX)
+        return false;
+    char *text = grow_array(v->text, &v->text_capacity, needed, 1, 16 << 10);
     if (!text)
         return false;
     v->text = text;
-    v->text_capacity = capacity;
     return true;
 }
 

@@ -82,7 +82,7 @@ static bool open_choice(struct choice *c, struct err *e)
 }
 
 /* The i-th answer as the line of a job. */
-static bool add_answer(struct choice *c, size_t i, struct err *e)
+static bool make_answer(struct choice *c, size_t i, struct err *e)
 {
     struct batch_line line = {.number = i, .asked = c->o, .has_prompt = true};
     buffer_add(&line.prompt, c->prompt.data, c->prompt.n);
@@ -91,18 +91,37 @@ static bool add_answer(struct choice *c, size_t i, struct err *e)
         batch_line_free(&line);
         return false;
     }
-    struct batch_work *work = batch_work_new(&c->tools, &line, e);
+    struct batch_work *work = c->answers[i] = batch_work_new(&c->tools, &line, e);
     if (work == NULL)
         return false;
     if (work->line.error.code == ERR_NONE && work->n_prompt == work->ids.n)
         err_set(&work->line.error, ERR_USAGE,
                 "the answer \"%.100s\" adds no token to the prompt, and so has no likelihood",
                 c->o.words[i]);
-    if (work->line.error.code != ERR_NONE) {
-        *e = work->line.error;
-        batch_work_free(work);
-        return false;
+    *e = work->line.error;
+    return e->code == ERR_NONE;
+}
+
+/* A token may span the end of the prompt and the beginning of an answer, which is then scored with
+ * that end of the prompt. So are all the others then: what is compared is equally long. */
+static bool make_answers(struct choice *c, struct err *e)
+{
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < c->o.n_words; i++) {
+        if (!make_answer(c, i, e))
+            return false;
+        least = min_size(least, c->answers[i]->n_prompt);
     }
+    for (size_t i = 0; i < c->o.n_words; i++)
+        c->answers[i]->n_prompt = least;
+    return true;
+}
+
+/* Which has the answer until it is scored. */
+static bool add_answer(struct choice *c, size_t i, struct err *e)
+{
+    struct batch_work *work = c->answers[i];
+    c->answers[i] = NULL;
     return batch_engine_add(c->engine, work, e);
 }
 
@@ -190,7 +209,8 @@ bool command_choose(const struct options *o, struct err *e)
     c.answers = calloc(o->n_words + 1, sizeof(struct batch_work *));
     if (c.answers == NULL)
         return err_no_memory(e);
-    const bool ok = open_choice(&c, e) && score_answers(&c, e) && print_choice(&c, e);
+    const bool ok =
+        open_choice(&c, e) && make_answers(&c, e) && score_answers(&c, e) && print_choice(&c, e);
     for (size_t i = 0; i < o->n_words; i++)
         batch_work_free(c.answers[i]);
     free((void *)c.answers);

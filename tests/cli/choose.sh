@@ -88,6 +88,15 @@ prints "--by token" "$long
 " choose --by token -p "Once upon" " an" "$long"
 prints "--by byte" "$long
 " choose --by byte -p "Once upon" " an" "$long"
+# Behind a blank, some answers join it in one token and others do not: all are scored from there.
+run choose --json -p "She had a big " zebra 7 dragon
+joined=$(sed 's/"logprob":/\n&/g' "$tmp/out" | sed -n 's/^"logprob":\(-[0-9.]*\).*/\1/p' | tr '\n' ' ')
+for answer in zebra 7 dragon; do
+    n=$("$TGEN" tokenize --count "She had a big" </dev/null)
+    close_to "$answer, joined to a blank" "${joined%% *}" \
+        "$("$TGEN" score --json "She had a big $answer" </dev/null | tr '{' '\n' | sed -n 's/.*"logprob":\(-[0-9.e-]*\)}.*/\1/p' | tail -n +"$n" | awk '{ s += $1 } END { printf "%.9f", s }')"
+    joined=${joined#* }
+done
 refuses "one answer" 2 "at least two answers" choose -p x " a"
 refuses "an empty answer" 2 "an empty answer" choose -p x " a" ""
 refuses "two prompts" 2 "given twice" choose -p x --prompt-file "$tmp/prompt" " a" " b"

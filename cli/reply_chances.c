@@ -9,12 +9,14 @@
 
 #include "cli/json_out.h"
 #include "cli/logprob.h"
+#include "cli/utf8.h"
 
 struct reply_chances {
     struct decoder *decoder; /* for tokens that were not taken */
     int n_likeliest;
-    int32_t last; /* the token before the next one */
-    size_t n_characters;
+    int32_t last;                                       /* the token before the next one */
+    size_t n_characters;                                /* of the text so far, as it is printed */
+    struct buffer begun;                                /* the beginning of another */
     struct buffer tokens, logprobs, likeliest, offsets; /* members of the four lists */
     struct logprob_entry entries[];                     /* [n_likeliest] */
 };
@@ -42,6 +44,7 @@ void reply_chances_free(struct reply_chances *c)
     if (c == NULL)
         return;
     decoder_free(c->decoder);
+    buffer_free(&c->begun);
     buffer_free(&c->tokens);
     buffer_free(&c->logprobs);
     buffer_free(&c->likeliest);
@@ -49,49 +52,59 @@ void reply_chances_free(struct reply_chances *c)
     free(c);
 }
 
-/* {"token": logprob, ...}, the likeliest first; of two tokens that look the same, that one. */
-static void write_likeliest(struct reply_chances *c)
+/* A member of the object that begins at `begin`, unless it has one that looks the same. */
+static void write_entry(struct reply_chances *c, size_t begin, const struct logprob_entry *entry)
 {
     struct buffer *out = &c->likeliest;
     struct buffer key = {0};
-    json_out_open(out, NULL, '{');
-    const size_t begin = out->n;
-    for (int i = 0; i < c->n_likeliest && !out->failed; i++) {
-        decoder_reset(c->decoder);
-        (void)decoder_next(c->decoder, c->last);
-        const struct bytes text = decoder_next(c->decoder, c->entries[i].id);
-        key.n = 0;
-        buffer_add(&key, (const char *)text.data, text.size);
-        if (!key.failed && !json_out_has(out->data + begin, out->n - begin, key.data))
-            json_out_number(out, key.data, c->entries[i].logprob);
-    }
+    decoder_reset(c->decoder);
+    (void)decoder_next(c->decoder, c->last);
+    const struct bytes text = decoder_next(c->decoder, entry->id);
+    buffer_add(&key, (const char *)text.data, text.size);
     out->failed = out->failed || key.failed;
+    if (!out->failed && !json_out_has(out->data + begin, out->n - begin, key.data))
+        json_out_number(out, key.data, entry->logprob);
     buffer_free(&key);
-    json_out_close(out, '}');
 }
 
-static size_t count_characters(struct bytes text)
+/* {"token": logprob, ...}: the likeliest first, and behind them the one that was drawn. */
+static void write_likeliest(struct reply_chances *c, struct logprob_entry drawn)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < text.size; i++)
-        n += (text.data[i] & 0xC0) != 0x80;
-    return n;
+    json_out_open(&c->likeliest, NULL, '{');
+    const size_t begin = c->likeliest.n;
+    for (int i = 0; i < c->n_likeliest; i++)
+        write_entry(c, begin, &c->entries[i]);
+    write_entry(c, begin, &drawn);
+    json_out_close(&c->likeliest, '}');
+}
+
+/* What is no UTF-8 is printed as U+FFFD, a character too. */
+static void count_characters(struct reply_chances *c, struct bytes text)
+{
+    size_t at = 0, size;
+    buffer_add(&c->begun, (const char *)text.data, text.size);
+    while (at < c->begun.n && utf8_next(c->begun.data + at, c->begun.n - at, &size) != UTF8_CUT) {
+        at += size;
+        c->n_characters++;
+    }
+    buffer_drop(&c->begun, at);
 }
 
 bool reply_chances_add(struct reply_chances *c, const float *logits, int n_vocab, int32_t id,
                        struct bytes text, struct err *e)
 {
     json_out_text(&c->tokens, NULL, (const char *)text.data, text.size);
-    json_out_number(&c->logprobs, NULL, logprob_of(logits, n_vocab, id));
-    json_out_unsigned(&c->offsets, NULL, c->n_characters);
-    c->n_characters += count_characters(text);
+    const struct logprob_entry drawn = {.id = id, .logprob = logprob_of(logits, n_vocab, id)};
+    json_out_number(&c->logprobs, NULL, drawn.logprob);
+    json_out_unsigned(&c->offsets, NULL, c->n_characters + (c->begun.n > 0));
+    count_characters(c, text);
     if (c->n_likeliest > 0) {
         logprob_likeliest(logits, n_vocab, c->n_likeliest, c->entries);
-        write_likeliest(c);
+        write_likeliest(c, drawn);
     }
     c->last = id;
-    return buffer_ok(&c->tokens, e) && buffer_ok(&c->logprobs, e) && buffer_ok(&c->offsets, e) &&
-           buffer_ok(&c->likeliest, e);
+    return buffer_ok(&c->begun, e) && buffer_ok(&c->tokens, e) && buffer_ok(&c->logprobs, e) &&
+           buffer_ok(&c->offsets, e) && buffer_ok(&c->likeliest, e);
 }
 
 static void write_list(struct buffer *out, const char *key, const struct buffer *members)

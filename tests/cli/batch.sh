@@ -29,19 +29,28 @@ cat >"$tmp/good" <<'END'
 {"prompt":"A dog","stop":"garden","max_tokens":0}
 {"custom_id":"o","method":"POST","url":"/v1/completions","body":{"model":"m","prompt":"A cat","max_tokens":5,"temperature":0,"logprobs":1,"n":1,"user":"u","stream_options":null}}
 {"custom_id":"a\u0000b","prompt":"nul: \u0000","max_tokens":2}
+{"custom_id":"hot","prompt":"Once upon a time","max_tokens":1,"temperature":100,"min_p":0,"top_p":1,"top_k":0,"seed":5,"logprobs":1}
 END
 succeeds "lines" batch --ordered "$tmp/good"
 cp "$tmp/out" "$tmp/expected"
-if [ "$(wc -l <"$tmp/out")" -eq 7 ]; then ok "a line for each"; else fail "a line for each" "$(peek "$tmp/out")"; fi
+if [ "$(wc -l <"$tmp/out")" -eq 8 ]; then ok "a line for each"; else fail "a line for each" "$(peek "$tmp/out")"; fi
 has "the golden text" '^{"custom_id":1,"text":", there was a little girl named Lily","finish_reason":"length","prompt_tokens":5,"completion_tokens":8,"seed":[0-9]*}$'
 has "a string as custom_id, and ids" '^{"custom_id":"ké\\n",.*"completion_tokens":10,.*"ids":\[[0-9]*\(,[0-9]*\)\{9\}\]}$'
 has "a number stays as it was, with logprobs" '^{"custom_id":1.50,.*"logprobs":{"tokens":\[" a"," time",","\],"token_logprobs":\[-0.001[67].*"text_offset":\[0,2,7\]}}$'
 has "a boolean, a large seed, a stop string" '^{"custom_id":true,.*"finish_reason":"stop",.*"seed":18446744073709551615}$'
 has "no tokens" '^{"custom_id":6,"text":"","finish_reason":"length","prompt_tokens":3,"completion_tokens":0,'
 has "OpenAI's shape" '^{"id":"batch_req-7","custom_id":"o","response":{"status_code":200,"request_id":"req-7","body":{"id":"cmpl-7","object":"text_completion","created":0,"model":"m","choices":\[{"index":0,"text":" and a dog were walking","logprobs":{.*},"finish_reason":"length"}\],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}},"error":null}$'
+has "the token that was drawn, beside the likeliest" '^{"custom_id":"hot",.*"token_logprobs":\(\[-[0-9.]*\)\],"top_logprobs":\[{",":-0.2[0-9]*,"gs":-17.[0-9]*}\]'
 has "NUL in a prompt and in a custom_id" '^{"custom_id":"a\\u0000b",'
 if command -v jq >/dev/null; then
     if jq -e . "$tmp/out" >/dev/null; then ok "jq reads it"; else fail "jq reads it" "$(peek "$tmp/out")"; fi
+    printf '{"prompt":"A","max_tokens":200,"ignore_eos":true,"temperature":100,"min_p":0,"top_p":1,"top_k":0,"seed":1,"logprobs":0}\n' >"$tmp/noise"
+    run batch "$tmp/noise"
+    if grep -q '�.*"tokens"' "$tmp/out" && jq -e '.text as $text | .logprobs as $l | [range(200) | $text[$l.text_offset[.]:][:$l.tokens[.] | length] == $l.tokens[.]] | all' "$tmp/out" >/dev/null; then
+        ok "offsets count what is no UTF-8"
+    else
+        fail "offsets count what is no UTF-8" "$(peek "$tmp/out")"
+    fi
 else
     skip "jq reads it" "there is no jq"
 fi
@@ -218,10 +227,10 @@ if cmp -s "$tmp/expected" "$tmp/answers"; then fail "--restart begins anew" "the
 cp "$tmp/good" "$tmp/mixed"
 printf 'bad\n{"custom_id":"o","prompt":"again"}\n' >>"$tmp/mixed"
 run batch -o "$tmp/mixed_answers" "$tmp/mixed"
-errs "a job with bad lines" 1 '^tgen: 2 of 9 lines could not'
+errs "a job with bad lines" 1 '^tgen: 2 of 10 lines could not'
 cp "$tmp/mixed_answers" "$tmp/expected"
 run batch -q -o "$tmp/mixed_answers" "$tmp/mixed"
-errs "again" 1 '^tgen: 2 of 9 lines could not'
+errs "again" 1 '^tgen: 2 of 10 lines could not'
 same "bad lines are answered once" "$tmp/expected" "$tmp/mixed_answers"
 sed '1d;4d' "$tmp/expected" >"$tmp/mixed_answers"
 run batch -o "$tmp/mixed_answers" "$tmp/mixed"

@@ -139,6 +139,8 @@ static bool open_engine(struct job *j, struct err *e)
     struct loaded *l = &j->loaded;
     if (!load_checkpoint(l, j->o, e) || !load_tokenizer(l, true, e) || !load_model(l, j->o, e))
         return false;
+    if (j->task == BATCH_GENERATE)
+        load_tell_defaults(l, j->o->quiet);
     const int most = model_info(l->model)->max_positions;
     if (j->o->context > most)
         return err_set(e, ERR_CONTEXT,

@@ -71,6 +71,7 @@ static bool prepare(struct generation *g, const struct options *o, struct err *e
     if (!run_load(r, o, "generate", needs_tokenizer(o), e) ||
         !run_open_session(r, (size_t)o->max_tokens, generator_n_rows(draft), e))
         return false;
+    load_tell_defaults(&r->loaded, o->quiet);
     settle_sampling(o, r->loaded.model, &g->sampling);
     if (!settle_seed(g, e) || !open_generator(g, draft, e))
         return false;
@@ -171,7 +172,7 @@ static bool answer(struct generation *g, struct err *e)
         if (!generator_next(g->generator, g->limit - n, &id, e))
             return only_interrupted(g, e);
         g->run.n_steps = (size_t)n; /* the first token came from the prompt's pass */
-        const bool last = settle_ends_text(g->run.o, &g->run.loaded, id);
+        const bool last = settle_ends_text(g->run.o, &g->run.o->stop, &g->run.loaded, id);
         if ((!last || g->run.o->special) && !put_token(g, id, e))
             return false;
         if (last || g->stream.stopped) {

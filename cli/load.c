@@ -175,6 +175,14 @@ static void forget(struct worker *w, void *checkpoint)
     checkpoint_forget(checkpoint, (size_t)w->index, (size_t)w->n_workers);
 }
 
+void load_tell_defaults(const struct loaded *l, bool quiet)
+{
+    const char *key = model_defaults(l->model)->unfollowed;
+    if (key != NULL)
+        terminal_note(quiet, "generation_config.json asks for \"%s\", which changes nothing here",
+                      key);
+}
+
 void load_free(struct loaded *l)
 {
     struct err unheard;

@@ -59,7 +59,7 @@ bool reply_take(struct reply *r, const float *logits, size_t position, struct er
         r->end = REPLY_NOT_FINITE;
         return true;
     }
-    const bool last = settle_ends_text(r->request.o, r->request.loaded, id);
+    const bool last = settle_ends_text(r->request.o, r->request.stop, r->request.loaded, id);
     if ((!last || r->request.o->special) && !put(r, logits, id, e))
         return false;
     if (last || r->stream.stopped)

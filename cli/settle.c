@@ -18,16 +18,32 @@ void settle_sampling(const struct options *o, const struct model *m, struct samp
         s->min_p = d->min_p;
     if (d->has_typical_p && !o->given[OPT_TYPICAL_P])
         s->typical_p = d->typical_p;
-    if (d->has_repetition_penalty && !o->given[OPT_REPEAT_PENALTY])
+    if (d->has_repetition_penalty && !o->given[OPT_REPEAT_PENALTY]) {
         s->repetition_penalty = d->repetition_penalty;
+        s->repeat_last_n = o->given[OPT_REPEAT_LAST_N] ? s->repeat_last_n : -1;
+    }
     if (d->has_do_sample && !d->do_sample && !asked)
         s->temperature = 0;
 }
 
-bool settle_ends_text(const struct options *o, const struct loaded *l, int32_t id)
+static bool is_stop(const struct option_list *stop, const struct tokenizer *t, int32_t id)
+{
+    if (stop->n == 0 || !tokenizer_is_special(t, id))
+        return false;
+    const struct bytes spelling = tokenizer_piece(t, id);
+    for (size_t i = 0; i < stop->n; i++)
+        if (bytes_equal(spelling, stop->item[i]))
+            return true;
+    return false;
+}
+
+bool settle_ends_text(const struct options *o, const struct option_list *stop,
+                      const struct loaded *l, int32_t id)
 {
     int n;
     const int32_t *eos = model_eos(l->model, &n);
+    if (is_stop(stop, l->tokenizer, id))
+        return true;
     if (o->ignore_eos)
         return false;
     if (n == 0 && l->tokenizer != NULL)

@@ -23,6 +23,41 @@ static bool read_number(const struct json *file, const char *key, double min, do
     return true;
 }
 
+/* The first key that would change transformers' draws and does not change these; with the value,
+ * beside null, false and an empty list, that asks for nothing. */
+static const char *find_unfollowed(const struct json *file)
+{
+    static const struct {
+        const char *key;
+        double nothing;
+    } keys[] = {
+        {"no_repeat_ngram_size", 0},
+        {"bad_words_ids", 0},
+        {"suppress_tokens", 0},
+        {"begin_suppress_tokens", 0},
+        {"sequence_bias", 0},
+        {"min_length", 0},
+        {"min_new_tokens", 0},
+        {"stop_strings", 0},
+        {"forced_eos_token_id", -1},
+        {"exponential_decay_length_penalty", 0},
+        {"num_beams", 1},
+        {"penalty_alpha", 0},
+        {"guidance_scale", 1},
+        {"epsilon_cutoff", 0},
+        {"eta_cutoff", 0},
+        {"top_h", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct json *const j = json_get(file, keys[i].key);
+        const enum json_type type = json_type(j);
+        if (type == JSON_STRING || json_count(j) > 0 || json_bool(j, false) ||
+            json_number(j, keys[i].nothing) != keys[i].nothing)
+            return keys[i].key;
+    }
+    return NULL;
+}
+
 static bool read_sampling(const struct json *file, struct model_defaults *d, struct err *e)
 {
     const struct json *const do_sample = json_get(file, "do_sample");
@@ -30,14 +65,15 @@ static bool read_sampling(const struct json *file, struct model_defaults *d, str
     if (d->has_do_sample && json_type(do_sample) != JSON_BOOL)
         return err_set(e, ERR_LOAD, "generation_config.json: \"do_sample\" must be true or false");
     d->do_sample = json_bool(do_sample, true);
+    d->unfollowed = find_unfollowed(file);
 
     const struct json *const top_k = json_get(file, "top_k");
     int64_t k = 0;
     d->has_top_k = is_set(top_k);
-    if (d->has_top_k && !json_integer(top_k, 0, INT32_MAX, &k))
+    if (d->has_top_k && !json_integer(top_k, -1, INT32_MAX, &k))
         return err_set(e, ERR_LOAD,
                        "generation_config.json: \"top_k\" must be a whole number, 0 or above");
-    d->top_k = (int)k;
+    d->top_k = k > 0 ? (int)k : 0; /* vLLM writes -1 for all */
     return read_number(file, "temperature", 0, 1e6, &d->has_temperature, &d->temperature, e) &&
            read_number(file, "top_p", 0, 1, &d->has_top_p, &d->top_p, e) &&
            read_number(file, "min_p", 0, 1, &d->has_min_p, &d->min_p, e) &&
@@ -68,6 +104,14 @@ static bool read_eos(const struct json *j, const char *file, struct arena *arena
     return true;
 }
 
+/* A key of config.json; of a multimodal one, of its text model where it has none itself, as
+ * transformers' GenerationConfig.from_model_config has it. */
+static const struct json *config_get(const struct json *config, const char *key)
+{
+    const struct json *const own = json_get(config, key);
+    return is_set(own) ? own : json_get(json_get(config, "text_config"), key);
+}
+
 bool generation_config_read(const struct json *generation, const struct json *config,
                             struct arena *arena, struct generation_config *out, struct err *e)
 {
@@ -79,11 +123,11 @@ bool generation_config_read(const struct json *generation, const struct json *co
         return false;
     int64_t bos;
     if (json_integer(json_get(generation, "bos_token_id"), 0, INT32_MAX, &bos) ||
-        json_integer(json_get(config, "bos_token_id"), 0, INT32_MAX, &bos))
+        json_integer(config_get(config, "bos_token_id"), 0, INT32_MAX, &bos))
         out->bos = (int32_t)bos;
     const struct json *eos = json_get(generation, "eos_token_id");
     if (is_set(eos))
         return read_eos(eos, "generation_config.json", arena, out, e);
-    eos = json_get(config, "eos_token_id");
+    eos = config_get(config, "eos_token_id");
     return !is_set(eos) || read_eos(eos, "config.json", arena, out, e);
 }

@@ -60,6 +60,7 @@ struct model_defaults {
     bool do_sample; /* false: greedy */
     float temperature, top_p, min_p, typical_p, repetition_penalty;
     int top_k;
+    const char *unfollowed; /* a key that asks for what nothing here does, else NULL */
 };
 const struct model_defaults *model_defaults(const struct model *m);
 

@@ -79,6 +79,14 @@ prints "eos is not printed" "" -m "$tmp/eos" --temp 0 -n 4 "$once"
 prints "--special prints it" "," -m "$tmp/eos" --temp 0 -n 4 --special "$once"
 prints "--ignore-eos" ", there was a" -m "$tmp/eos" --temp 0 -n 4 --ignore-eos "$once"
 reason "finish_reason stop at eos" stop -m "$tmp/eos" -n 4 "$once"
+# A stop string that is a special token, which is no text, ends it as well.
+sets another '{"eos_token_id": 4095}'
+for special in "" --special; do
+    # shellcheck disable=SC2086 # an option or none
+    reason "a special token as stop string $special" stop -m "$tmp/eos" --temp 0 -n 400 $special --stop '<|endoftext|>' "$once"
+done
+if grep -q endoftext "$tmp/out"; then fail "it is not printed" "$(peek "$tmp/out")"; else ok "it is not printed"; fi
+reason "--ignore-eos leaves it" stop -m "$tmp/eos" --temp 0 -n 400 --ignore-eos --stop '<|endoftext|>' "$once"
 sets list '{"eos_token_id": [7, 415, 9]}'
 prints "eos may be a list" "," -m "$tmp/eos" --temp 0 -n 4 "$once"
 
@@ -93,6 +101,8 @@ sets top_p '{"top_p": 0.000001}'
 prints "the file's top_p" "$greedy" -m "$tmp/eos" --seed 3 -n 4 "$once"
 sets min_p '{"min_p": 1}'
 prints "the file's min_p" "$greedy" -m "$tmp/eos" --seed 3 -n 4 "$once"
+sets top_k '{"top_k": -1, "temperature": 0}'
+prints "a top_k of -1 is all" "$greedy" -m "$tmp/eos" --seed 3 -n 4 "$once"
 sets do_sample '{"do_sample": false, "temperature": 5}'
 prints "do_sample false is greedy" "$greedy" -m "$tmp/eos" --seed 3 -n 4 "$once"
 run -m "$tmp/eos" --seed 3 -n 40 --top-k 0 "$once"
@@ -113,6 +123,21 @@ sed 's/.*"ids"\(.*\),"finish.*/\1/' "$tmp/out" >"$tmp/default"
 run -m "$tmp/eos" --seed 1 --json -n 30 --temp 0.8 --top-k 40 --top-p 0.95 --min-p 0.05 "$once"
 sed 's/.*"ids"\(.*\),"finish.*/\1/' "$tmp/out" >"$tmp/told"
 same "the defaults are those of --help" "$tmp/told" "$tmp/default"
+
+# The file's repetition_penalty looks back to the beginning, a flag's 64 tokens.
+sets penalty '{"temperature": 0, "repetition_penalty": 1.1}'
+run -m "$tmp/eos" -n 150 "$once"
+cp "$tmp/out" "$tmp/of_file"
+run --temp 0 --repeat-penalty 1.1 --repeat-last-n -1 -n 150 "$once"
+same "the file's repetition_penalty looks back to the beginning" "$tmp/out" "$tmp/of_file"
+run --temp 0 --repeat-penalty 1.1 -n 150 "$once"
+cp "$tmp/out" "$tmp/of_flag"
+if cmp -s "$tmp/of_file" "$tmp/of_flag"; then fail "a flag's looks back 64" "to the beginning"; else ok "a flag's looks back 64"; fi
+run -m "$tmp/eos" --repeat-last-n 64 -n 150 "$once"
+same "--repeat-last-n goes with the file's" "$tmp/of_flag" "$tmp/out"
+sets ngrams '{"no_repeat_ngram_size": 3}'
+run -m "$tmp/eos" -n 1 "$once"
+has "what is not followed is noted" '^tgen: note: generation_config.json asks for "no_repeat_ngram_size", which changes nothing here$' "$tmp/err"
 
 # The greedy text says "a red ball" twice; with penalties the second one goes.
 run --temp 0 -n 40 "$once"

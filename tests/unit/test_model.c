@@ -15,6 +15,7 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "models/generation_config.h"
 #include "models/model.h"
 #include "models/session.h"
 
@@ -362,7 +363,8 @@ static void test_generation_config(void **state)
     write_text("generation_config.json", "{\"top_p\": 1.5}");
     check_refused("generation_config.json", "top_p");
     write_text("generation_config.json",
-               "{\"top_k\": 7, \"eos_token_id\": [3, 5], \"temperature\": null}");
+               "{\"top_k\": 7, \"eos_token_id\": [3, 5], \"temperature\": null, \"num_beams\": 1, "
+               "\"bad_words_ids\": [], \"min_length\": null}");
     struct checkpoint *const c = checkpoint_open(dir, &e);
     struct model *const m = model_open(c, &e);
     assert_non_null(m);
@@ -373,8 +375,32 @@ static void test_generation_config(void **state)
     const struct model_defaults *const d = model_defaults(m);
     assert_true(d->has_top_k && d->top_k == 7);
     assert_false(d->has_temperature || d->has_top_p || d->has_do_sample);
+    assert_null(d->unfollowed);
     model_close(m);
     checkpoint_close(c);
+}
+
+/* A multimodal model's config.json says what ends a text beside the text model's sizes. */
+static void test_nested_eos(void **state)
+{
+    (void)state;
+    const char *const text = "{\"bos_token_id\": 4, \"eos_token_id\": 1, \"text_config\": "
+                             "{\"bos_token_id\": 2, \"eos_token_id\": [6, 8]}}";
+    const char *const nested = strstr(text, "\"text_config");
+    char config[200];
+    struct arena arena = {0};
+    struct generation_config found;
+    struct err e;
+    struct json *j = json_parse(text, strlen(text), &e);
+    assert_true(generation_config_read(NULL, j, &arena, &found, &e));
+    assert_true(found.n_eos == 1 && found.eos[0] == 1 && found.bos == 4);
+    json_free(j);
+    snprintf(config, sizeof config, "{%s", nested);
+    j = json_parse(config, strlen(config), &e);
+    assert_true(generation_config_read(NULL, j, &arena, &found, &e));
+    assert_true(found.n_eos == 2 && found.eos[1] == 8 && found.bos == 2);
+    json_free(j);
+    arena_free(&arena);
 }
 
 /* NaN in the weights runs through to the logits and is nobody's error. */
@@ -447,6 +473,7 @@ int main(void)
         IN_DIR(test_ignored_tensors),
         IN_DIR(test_tied),
         IN_DIR(test_generation_config),
+        cmocka_unit_test(test_nested_eos),
         IN_DIR(test_nan),
         IN_DIR(test_context),
     };

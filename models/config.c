@@ -13,8 +13,12 @@
 static const char *const inert_keys[] = {
     "_attn_implementation",
     "_attn_implementation_autoset",
+    "_attn_implementation_internal",
     "_commit_hash",
+    "_experts_implementation",
+    "_flash_attn_2_enabled",
     "_name_or_path",
+    "_num_labels",
     "add_bos_token",
     "add_eos_token",
     "architectures",
@@ -22,25 +26,33 @@ static const char *const inert_keys[] = {
     "attn_implementation",
     "attn_pdrop",
     "auto_map",
+    "bad_words_ids",
     "begin_suppress_tokens",
     "bos_token_id",
     "classifier_dropout",
+    "custom_pipelines",
     "decoder_start_token_id",
     "do_sample",
     "dtype",
+    "early_stopping",
     "embd_pdrop",
     "embedding_dropout",
+    "encoder_no_repeat_ngram_size",
     "eos_token_id",
     "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
     "gradient_checkpointing",
     "hidden_dropout",
     "hidden_dropout_prob",
     "id2label",
     "initializer_range",
+    "is_decoder",
     "keys_to_ignore_at_inference",
     "label2id",
     "language",
     "layerdrop",
+    "length_penalty",
     "license",
     "max_length",
     "max_new_tokens",
@@ -48,15 +60,21 @@ static const char *const inert_keys[] = {
     "model_type",
     "n_ctx",
     "name_or_path",
+    "neftune_noise_alpha",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
     "num_labels",
+    "num_return_sequences",
     "output_attentions",
     "output_hidden_states",
     "output_past",
     "pad_token_id",
+    "prefix",
     "pretraining_tp",
     "problem_type",
-    "repetition_penalty",
     "reorder_and_upcast_attn",
+    "repetition_penalty",
     "resid_pdrop",
     "return_dict",
     "sep_token_id",
@@ -65,18 +83,23 @@ static const char *const inert_keys[] = {
     "summary_proj_to_labels",
     "summary_type",
     "summary_use_proj",
+    "suppress_tokens",
     "task_specific_params",
     "temperature",
     "tokenizer_class",
+    "tokenizer_model_max_length",
+    "tokenizer_padding_side",
     "top_k",
     "top_p",
     "torch_dtype",
     "transformers.js_config",
     "transformers_version",
+    "typical_p",
     "unk_token_id",
     "unsloth_fixed",
     "unsloth_version",
     "use_cache",
+    "use_flash_attn",
 };
 
 bool config_init(struct config *c, const struct json *root, struct arena *arena, struct err *e)
@@ -114,12 +137,14 @@ const struct json *config_any(struct config *c, const char *key)
             return json_type(j) == JSON_NULL ? NULL : j;
         }
     }
-    return NULL;
+    return json_get(c->defaults, key);
 }
 
 int config_size(struct config *c, const char *key, int max)
 {
-    const int n = config_size_or(c, key, max, 0);
+    const bool by_default = c->root != c->outer;
+    const bool is_there = by_default || json_type(json_get(c->root, key)) != JSON_NULL;
+    const int n = is_there ? config_size_or(c, key, max, 0) : 0;
     if (n == 0)
         config_fail(c, "\"%s\" is missing", key);
     return n ? n : 1;
@@ -170,11 +195,9 @@ void config_heads(struct config *c, struct model_spec *spec, const char *heads_k
     spec->head_dim = head_dim;
 }
 
-double config_positive(struct config *c, const struct json *object, const char *key,
-                       double fallback)
+static double positive(struct config *c, const struct json *j, const char *key, double fallback)
 {
-    const struct json *const j = json_get(object, key);
-    if (!j || json_type(j) == JSON_NULL)
+    if (json_type(j) == JSON_NULL)
         return fallback;
     const double x = json_number(j, NAN);
     if (isfinite(x) && x > 0)
@@ -186,10 +209,15 @@ double config_positive(struct config *c, const struct json *object, const char *
     return fallback;
 }
 
+double config_positive(struct config *c, const struct json *object, const char *key,
+                       double fallback)
+{
+    return positive(c, json_get(object, key), key, fallback);
+}
+
 double config_positive_or(struct config *c, const char *key, double fallback)
 {
-    config_any(c, key);
-    return config_positive(c, c->root, key, fallback);
+    return positive(c, config_any(c, key), key, fallback);
 }
 
 bool config_bool_or(struct config *c, const char *key, bool fallback)
@@ -229,6 +257,13 @@ void config_require_bool(struct config *c, const char *key, bool value)
 {
     if (config_bool_or(c, key, value) != value)
         config_fail(c, "\"%s\": %s is not supported", key, value ? "false" : "true");
+}
+
+void config_require_number(struct config *c, const char *key, double value)
+{
+    const struct json *const j = config_any(c, key);
+    if (j && json_number(j, NAN) != value)
+        config_fail(c, "\"%s\": only %g is supported", key, value);
 }
 
 enum act config_act_or(struct config *c, const char *key, enum act fallback)
@@ -308,6 +343,8 @@ void config_window_pattern(struct config *c, struct model_spec *spec, int window
     const bool given = json_get(c->root, "sliding_window") != NULL; /* null says "none" */
     const struct json *const p = config_any(c, "sliding_window_pattern");
     window = config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, given ? 0 : window);
+    /* As transformers 4.53 and later save it, beside layer_types. */
+    pattern = config_size_or(c, "_sliding_window_pattern", CONFIG_MAX_LAYERS, pattern);
     if (json_type(p) == JSON_STRING)
         pattern = read_pattern(c, json_text(p, ""));
     else

@@ -26,10 +26,11 @@ enum {
 
 struct config {
     const struct json *root;
-    const struct json
-        *outer;          /* the whole file, where root is the text_config of a multimodal one */
-    struct arena *arena; /* of the model: what the spec points to */
-    bool *read;          /* per member of root */
+    const struct json *outer; /* the whole file, where root is the text_config of a multimodal one;
+                                 else root */
+    const struct json *defaults; /* an object of what absent keys mean; may be NULL */
+    struct arena *arena;         /* of the model: what the spec points to */
+    bool *read;                  /* per member of root */
     struct err *e;
     bool failed;
 };
@@ -40,10 +41,11 @@ bool config_init(struct config *c, const struct json *root, struct arena *arena,
 /* Records a failure, unless there is one already. */
 void config_fail(struct config *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* The member, marked as read; NULL where it is absent or null. */
+/* The member, marked as read, or its default; NULL where it is null, or absent without one. */
 const struct json *config_any(struct config *c, const char *key);
 
-/* A whole number in [1, max]; its absence is a failure. */
+/* A whole number in [1, max]; its absence is a failure, but for a default in a text_config, from
+ * which transformers leaves out what is as the class has it. */
 int config_size(struct config *c, const char *key, int max);
 
 /* The same, or the fallback where the key is absent or null. */
@@ -78,6 +80,7 @@ void config_require_text(struct config *c, const char *key, const char *value);
 
 /* Fails unless the key is absent, null or `value`: for a switch that only one way is supported. */
 void config_require_bool(struct config *c, const char *key, bool value);
+void config_require_number(struct config *c, const char *key, double value);
 
 /* What a family takes for granted where the config says nothing. */
 struct rope_defaults {
@@ -89,6 +92,10 @@ struct rope_defaults {
 /* The rope of rope_parameters, or of rope_theta with rope_scaling, for spec->head_dim. */
 struct rope config_rope(struct config *c, const struct model_spec *spec,
                         struct rope_defaults defaults);
+
+/* Fails where neither rope_parameters nor rope_scaling is there: for a class that scales positions
+ * by itself then, in a way of its own. */
+void config_require_rope(struct config *c);
 
 /* The same from an object that is already at hand (may be NULL), as where each layer type has one.
  */

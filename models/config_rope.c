@@ -90,6 +90,7 @@ static const char *const rope_keys[] = {
     "long_factor",
     "attention_factor",
     "mscale_all_dim",
+    "finetuned", /* a note of the first yarn models */
 };
 
 static void rope_check_keys(struct config *c, const struct json *scaling)
@@ -203,4 +204,10 @@ struct rope config_rope(struct config *c, const struct model_spec *spec,
         scaling = NULL;
     }
     return config_rope_from(c, spec, scaling, defaults);
+}
+
+void config_require_rope(struct config *c)
+{
+    if (!json_get(c->root, "rope_parameters") && !json_get(c->root, "rope_scaling"))
+        config_fail(c, "\"rope_parameters\" is missing");
 }

@@ -11,6 +11,8 @@
 
 struct family {
     const char *model_type; /* as in config.json */
+    const char *defaults;   /* values of config.json's keys that the original's class fills in where
+                               they are absent, and configure does not; as JSON, may be NULL */
     const char *const
         *aliases; /* other values of it that mean the same; ends with NULL, may be NULL */
 
@@ -24,6 +26,9 @@ struct family {
     const char *const *ignored; /* full names without the prefix, {} for a number: buffers that
                                    old saves hold and nothing reads. Ends with NULL; may be NULL */
 };
+
+/* {"key": value, ...} as a string, for `defaults`. */
+#define FAMILY_JSON(...) #__VA_ARGS__
 
 /* NULL where no family has that model_type. */
 const struct family *family_find(const char *model_type);

@@ -74,7 +74,8 @@ const struct tensor_entry family_llama_tensors[] = {
 
 const char *const family_llama_ignored[] = {
     "layers.{}.self_attn.rotary_emb.inv_freq", /* a buffer of transformers before 4.32 */
-    "layers.{}.mlp.act_fn.beta",               /* constants of apertus, saved as buffers */
+    "rotary_emb.inv_freq",
+    "layers.{}.mlp.act_fn.beta", /* constants of apertus, saved as buffers */
     "layers.{}.mlp.act_fn.eps",
     NULL,
 };

@@ -81,6 +81,11 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
                                   .alibi_bias_max = 8,
                                   .qkv_groups = 1,
                                   .moe.routed_scaling_factor = 1};
+    const char *const defaults = m->family->defaults;
+    struct json *const filled_in = defaults ? json_parse(defaults, strlen(defaults), e) : NULL;
+    if (defaults && !filled_in)
+        return false;
+    c.defaults = filled_in;
     m->family->configure(&c, &m->spec);
     if (!m->spec.embedding_size)
         m->spec.embedding_size = m->spec.hidden_size;
@@ -89,6 +94,7 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
         quant = json_get(root, "quantization_config"); /* multimodal: beside the text model's */
     quant_config_read(&c, quant, &m->quant);
     config_check_unread(&c, m->family->model_type);
+    json_free(filled_in);
     return !c.failed;
 }
 

@@ -14,7 +14,8 @@
  *   ^  $            at every line, hence PCRE2_MULTILINE
  *   (?m:  (?im)     the dot matches newlines: pcre2's s
  *   x{1,3}+  x{,3}  Ruby: repeated, not possessive; none to three
- *   [a-z&&[^b]]     intersection, through a lookbehind; [a[b]] nested sets are refused
+ *   [a-z&&[^b]]     intersection, through a lookbehind
+ *   [a[bc]]         union, [abc]
  *   \C \M \Q \E     control and meta characters and letters there, a byte and quotes here: refused
  *
  * A match that takes too many steps is an error, never a wait.
@@ -253,9 +254,30 @@ static void translate_intersection(struct translation *t, size_t start, bool neg
         t->refused = "an intersection of classes other than [..&&[..]]";
 }
 
+/* At a bracket within a class that opens another: its members are the outer one's as well. Beside a
+ * dash, which might make a range with one of them, it is refused. */
+static void enter_class(struct translation *t)
+{
+    if (t->in[1] == '^')
+        t->refused = "a negated class within a class";
+    else if (t->in[1] == ']')
+        t->refused = "an empty class within a class";
+    else if (t->out[t->n - 1] == '-')
+        t->refused = "a class within a class behind a dash";
+    t->in++;
+}
+
+static void leave_class(struct translation *t)
+{
+    t->in++;
+    if (t->in[0] == '-' && t->in[1] != ']')
+        t->refused = "a class within a class before a dash";
+}
+
 /* At an opening bracket. */
 static void translate_class(struct translation *t)
 {
+    size_t depth = 0; /* of classes within this one */
     size_t start = t->n;
     put_text(t, "[");
     t->in++;
@@ -264,26 +286,31 @@ static void translate_class(struct translation *t)
         put_text(t, "^");
         t->in++;
     }
-    bool empty = true;
+    bool empty = true; /* the innermost class, so far */
     while (*t->in && !t->refused && !t->no_memory) {
-        if (*t->in == ']' && !empty) {
+        if (*t->in == ']' && !empty && depth == 0) {
             put_text(t, "]");
             t->in++;
             return;
         }
         if (t->in[0] == '&' && t->in[1] == '&') {
-            translate_intersection(t, start, negated);
+            translate_intersection(t, start, negated || depth > 0);
             return;
         }
-        if (*t->in == '\\')
+        empty = *t->in == '[' && t->in[1] != ':';
+        if (empty) {
+            enter_class(t);
+            depth++;
+        } else if (*t->in == ']' && depth > 0) {
+            leave_class(t);
+            depth--;
+        } else if (*t->in == '\\') {
             translate_escape(t, true);
-        else if (t->in[0] == '[' && t->in[1] == ':')
+        } else if (*t->in == '[') {
             translate_named_class(t);
-        else if (*t->in == '[')
-            t->refused = "a class within a class";
-        else
+        } else {
             put(t, t->in++, 1);
-        empty = false;
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
+    config_require_rope(c);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
     config_require_bool(c, "mlp_bias", false);
     config_require_bool(c, "qk_norm", true); /* noted by the makers' saves, fixed in the code */
@@ -19,6 +20,8 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_apertus = {
     .model_type = "apertus",
+    .defaults = FAMILY_JSON(
+        {"rms_norm_eps" : 1e-5, "max_position_embeddings" : 65536, "rope_theta" : 12e6}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

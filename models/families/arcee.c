@@ -14,6 +14,8 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_arcee = {
     .model_type = "arcee",
+    .defaults = FAMILY_JSON(
+        {"hidden_act" : "relu2", "rms_norm_eps" : 1e-5, "max_position_embeddings" : 4096}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

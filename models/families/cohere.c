@@ -15,6 +15,9 @@ void family_cohere_base(struct config *c, struct model_spec *spec)
     spec->ropes[0].interleaved = true;
     spec->logit_scale = (float)config_positive_or(c, "logit_scale", 0.0625);
     spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
+    /* Command R's max_position_embeddings is not what it was trained with. */
+    const int trained = config_size_or(c, "model_max_length", CONFIG_MAX_SIZE, 1);
+    spec->max_position_embeddings = max_int(spec->max_position_embeddings, trained);
 }
 
 static void configure(struct config *c, struct model_spec *spec)

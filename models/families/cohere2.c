@@ -6,13 +6,16 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"layer_switch",          "order_of_interleaved_layers",
-                                        "use_embedding_sharing", "position_embedding_type",
-                                        "cache_implementation",  NULL};
+    static const char *const notes[] = {"layer_switch",
+                                        "order_of_interleaved_layers",
+                                        "use_embedding_sharing",
+                                        "position_embedding_type",
+                                        "cache_implementation",
+                                        "use_parallel_embedding",
+                                        NULL};
     family_cohere_base(c, spec);
     config_require_bool(c, "use_gated_activation", true);
     config_require_bool(c, "use_parallel_block", true);
-    config_require_bool(c, "use_parallel_embedding", false);
     config_require_bool(c, "use_qk_norm", false);
     config_skip(c, notes);
     config_window_pattern(c, spec, 4096, 4);

@@ -35,6 +35,7 @@ static void read_latents(struct config *c, struct model_spec *spec)
     spec->ropes[0] = config_rope(c, spec, (struct rope_defaults){.theta = 10000, .partial = 1});
     spec->ropes[0].interleaved = config_bool_or(c, "rope_interleave", true);
     spec->head_dim += mla->qk_nope_head_dim;
+    config_require_number(c, "qk_head_dim", spec->head_dim);
     const double mscale = yarn_mscale(c);
     for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
         spec->layers[i].attention_scale = (float)(mscale * mscale / sqrt(spec->head_dim));

@@ -21,6 +21,15 @@ static const char *const aliases[] = {"kimi_k2", NULL};
 
 const struct family family_deepseek_v3 = {
     .model_type = "deepseek_v3",
+    .defaults = FAMILY_JSON({
+        "max_position_embeddings" : 4096,
+        "norm_topk_prob" : true,
+        "routed_scaling_factor" : 2.5,
+        "n_group" : 8,
+        "topk_group" : 4,
+        "n_shared_experts" : 1,
+        "first_k_dense_replace" : 3
+    }),
     .aliases = aliases,
     .configure = configure,
     .prefix = "model.",

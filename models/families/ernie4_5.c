@@ -14,6 +14,13 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_ernie4_5 = {
     .model_type = "ernie4_5",
+    .defaults = FAMILY_JSON({
+        "num_key_value_heads" : 2,
+        "head_dim" : 128,
+        "max_position_embeddings" : 131072,
+        "rms_norm_eps" : 1e-5,
+        "rope_theta" : 500000
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

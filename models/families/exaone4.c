@@ -20,6 +20,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_exaone4 = {
     .model_type = "exaone4",
+    .defaults = FAMILY_JSON({"rms_norm_eps" : 1e-5, "sliding_window" : 4096}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_olmo2_tensors,

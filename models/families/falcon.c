@@ -35,7 +35,9 @@ static void read_heads(struct config *c, struct model_spec *spec)
 
 static void read_positions(struct config *c, struct model_spec *spec)
 {
+    static const char *const unused[] = {"rope_theta", "rope_scaling", "rope_parameters", NULL};
     if (config_bool_or(c, "alibi", false)) {
+        config_skip(c, unused); /* saved all the same */
         spec->positions = POSITIONS_ALIBI;
         spec->alibi_scale =
             (float)(1 / sqrt(spec->head_dim)); /* added before the scores are scaled */

@@ -39,7 +39,9 @@ void family_gemma2_base(struct config *c, struct model_spec *spec)
 
 static void configure(struct config *c, struct model_spec *spec)
 {
+    static const char *const notes[] = {"sliding_window_size", NULL}; /* not read: 9B, 27B */
     family_gemma2_base(c, spec);
+    config_skip(c, notes);
     spec->attn_logit_softcapping = config_softcap(c, "attn_logit_softcapping", 50);
     spec->final_logit_softcapping = config_softcap(c, "final_logit_softcapping", 30);
     config_window_pattern(c, spec, 4096, 2);

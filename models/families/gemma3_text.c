@@ -14,7 +14,6 @@ static void read_ropes(struct config *c, struct model_spec *spec)
     const struct json *const sliding = json_get(by_type, "sliding_attention");
     const double local = config_positive_or(c, "rope_local_base_freq", 10000);
     const struct rope_defaults global_defaults = {.theta = 1e6, .partial = 1};
-    const struct rope_defaults local_defaults = {.theta = local, .partial = 1};
     if (full)
         spec->ropes[0] = config_rope_from(c, spec, full, global_defaults);
     else
@@ -22,8 +21,10 @@ static void read_ropes(struct config *c, struct model_spec *spec)
     spec->ropes[1] = spec->ropes[0];
     spec->ropes[1].type = ROPE_DEFAULT;
     spec->ropes[1].theta = local;
-    if (sliding)
-        spec->ropes[1] = config_rope_from(c, spec, sliding, local_defaults);
+    if (sliding) { /* where it names no base, rope_theta is not meant */
+        spec->ropes[1] = config_rope_from(c, spec, sliding, global_defaults);
+        spec->ropes[1].theta = config_positive(c, sliding, "rope_theta", local);
+    }
 }
 
 static void configure(struct config *c, struct model_spec *spec)
@@ -41,6 +42,16 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_gemma3_text = {
     .model_type = "gemma3_text",
+    .defaults = FAMILY_JSON({
+        "vocab_size" : 262208,
+        "hidden_size" : 2304,
+        "intermediate_size" : 9216,
+        "num_hidden_layers" : 26,
+        "num_attention_heads" : 8,
+        "num_key_value_heads" : 4,
+        "head_dim" : 256,
+        "max_position_embeddings" : 131072
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_gemma2_tensors,

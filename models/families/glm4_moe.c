@@ -19,6 +19,16 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_glm4_moe = {
     .model_type = "glm4_moe",
+    .defaults = FAMILY_JSON({
+        "norm_topk_prob" : true,
+        "num_key_value_heads" : 8,
+        "max_position_embeddings" : 131072,
+        "rms_norm_eps" : 1e-5,
+        "n_group" : 1,
+        "topk_group" : 1,
+        "n_shared_experts" : 1,
+        "first_k_dense_replace" : 1
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

@@ -40,6 +40,7 @@ static void scale_attention(struct config *c, struct model_spec *spec)
 
 void family_gpt2_base(struct config *c, struct model_spec *spec)
 {
+    static const char *const notes[] = {"n_special", "predict_special_tokens", NULL};
     static const struct classic_keys keys = {
         .hidden_size = "n_embd",
         .num_hidden_layers = "n_layer",
@@ -52,6 +53,7 @@ void family_gpt2_base(struct config *c, struct model_spec *spec)
         .default_hidden_act = ACT_GELU_TANH,
     };
     family_classic_base(c, spec, &keys);
+    config_skip(c, notes);
 }
 
 static void configure(struct config *c, struct model_spec *spec)

@@ -29,7 +29,9 @@ static const char *const ignored[] = {
 
 static void configure(struct config *c, struct model_spec *spec)
 {
+    static const char *const notes[] = {"num_steps", NULL}; /* of training: Polyglot */
     family_llama_base(c, spec);
+    config_skip(c, notes);
     spec->norm = NORM_LAYER;
     spec->norm_eps = (float)config_positive_or(c, "layer_norm_eps", 1e-5);
     spec->biases =

@@ -25,6 +25,7 @@ static void configure(struct config *c, struct model_spec *spec)
 {
     static const char *const notes[] = {"experts_per_token", "initial_context_length", NULL};
     family_llama_base(c, spec);
+    config_require_rope(c);
     config_experts(c, spec, "num_local_experts");
     config_skip(c, notes);
     spec->moe.moe_intermediate_size = spec->intermediate_size;
@@ -40,6 +41,12 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_gpt_oss = {
     .model_type = "gpt_oss",
+    .defaults = FAMILY_JSON({
+        "num_key_value_heads" : 8,
+        "head_dim" : 64,
+        "max_position_embeddings" : 131072,
+        "rms_norm_eps" : 1e-5
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = tensors,

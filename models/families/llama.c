@@ -6,13 +6,27 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
+    static const char *const notes[] = {"is_llama_config", NULL}; /* nanotron's: SmolLM2 */
     family_llama_base(c, spec);
+    config_skip(c, notes);
+    config_require_bool(c, "rope_interleaved", false);
+    config_require_text(c, "activation", "swiglu");    /* Falcon 3 */
+    if (!json_get(c->root, "max_position_embeddings")) /* the first conversions of Llama 1 */
+        spec->max_position_embeddings = config_size_or(c, "max_sequence_length", CONFIG_MAX_SIZE,
+                                                       spec->max_position_embeddings);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false) |
                    config_roles(c, "mlp_bias", ROLES_FFN, false);
 }
 
 const struct family family_llama = {
     .model_type = "llama",
+    .defaults = FAMILY_JSON({
+        "vocab_size" : 32000,
+        "hidden_size" : 4096,
+        "intermediate_size" : 11008,
+        "num_hidden_layers" : 32,
+        "num_attention_heads" : 32
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

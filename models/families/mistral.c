@@ -13,6 +13,15 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_mistral = {
     .model_type = "mistral",
+    .defaults = FAMILY_JSON({
+        "vocab_size" : 32000,
+        "hidden_size" : 4096,
+        "intermediate_size" : 14336,
+        "num_hidden_layers" : 32,
+        "num_attention_heads" : 32,
+        "num_key_value_heads" : 8,
+        "max_position_embeddings" : 131072
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

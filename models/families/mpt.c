@@ -42,14 +42,15 @@ static const struct classic_keys keys = {
     .num_attention_heads = "n_heads",
     .max_positions = "max_seq_len",
     .default_max_positions = 2048,
+    .norm_eps = "layer_norm_epsilon",
     .default_hidden_act = ACT_GELU,
 };
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {
-        "emb_pdrop",       "embedding_fraction", "init_config", "init_device",
-        "learned_pos_emb", "norm_type",          "verbose",     NULL};
+    static const char *const notes[] = {"emb_pdrop",   "embedding_fraction", "init_config",
+                                        "init_device", "learned_pos_emb",    "norm_type",
+                                        "verbose",     "tokenizer_name",     NULL};
     family_classic_base(c, spec, &keys);
     spec->positions = POSITIONS_ALIBI;
     spec->biases = 0;

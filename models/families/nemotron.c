@@ -8,6 +8,7 @@
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
+    config_require_number(c, "kv_channels", spec->head_dim); /* Minitron */
     spec->biases = ROLES_NORM | config_roles(c, "attention_bias", ROLES_ATTENTION, false) |
                    config_roles(c, "mlp_bias", ROLES_FFN, false);
     spec->norm = NORM_LAYER;

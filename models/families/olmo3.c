@@ -17,6 +17,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_olmo3 = {
     .model_type = "olmo3",
+    .defaults = FAMILY_JSON({"rms_norm_eps" : 1e-5}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_olmo2_tensors,

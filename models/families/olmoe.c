@@ -17,6 +17,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_olmoe = {
     .model_type = "olmoe",
+    .defaults = FAMILY_JSON({"rms_norm_eps" : 1e-5, "max_position_embeddings" : 4096}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

@@ -21,7 +21,7 @@ static const struct tensor_entry tensors[] = {
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"n_special", "predict_special_tokens", "afn", NULL};
+    static const char *const notes[] = {"afn", NULL};
     family_gpt2_base(c, spec);
     config_skip(c, notes); /* afn: "gelu" there is the tanh form */
     spec->hidden_act = ACT_GELU_TANH;

@@ -36,8 +36,9 @@ static const struct classic_keys keys = {
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"dropout", "activation_dropout", "prefix", "init_std",
-                                        NULL};
+    static const char *const notes[] = {"dropout",           "activation_dropout",
+                                        "init_std",          "learned_embeddings",
+                                        "output_projection", NULL};
     family_classic_base(c, spec, &keys);
     spec->embedding_size =
         config_size_or(c, "word_embed_proj_dim", CONFIG_MAX_SIZE, spec->hidden_size);

@@ -41,5 +41,5 @@ const struct family family_phi = {
     .configure = configure,
     .prefix = "model.",
     .tensors = tensors,
-    .ignored = NULL,
+    .ignored = family_llama_ignored,
 };

@@ -21,6 +21,12 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_phimoe = {
     .model_type = "phimoe",
+    .defaults = FAMILY_JSON({
+        "num_key_value_heads" : 8,
+        "max_position_embeddings" : 131072,
+        "rms_norm_eps" : 1e-5,
+        "rope_theta" : 1e6
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

@@ -7,7 +7,9 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
+    static const char *const notes[] = {"dual_chunk_attention_config", NULL}; /* for vLLM alone */
     family_llama_base(c, spec);
+    config_skip(c, notes);
     spec->biases = ROLES_QKV;
     family_qwen_windows(c, spec);
 }

@@ -8,6 +8,7 @@ static void configure(struct config *c, struct model_spec *spec)
 {
     family_qwen_moe_base(c, spec);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
+    config_require_bool(c, "use_qk_norm", true);
     spec->qk_norm = QK_NORM_HEAD;
 }
 

@@ -32,6 +32,8 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_smollm3 = {
     .model_type = "smollm3",
+    .defaults = FAMILY_JSON(
+        {"num_key_value_heads" : 4, "max_position_embeddings" : 32768, "rope_theta" : 2e6}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

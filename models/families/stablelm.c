@@ -9,6 +9,7 @@ static void configure(struct config *c, struct model_spec *spec)
     static const char *const notes[] = {"hidden_dropout", NULL};
     family_llama_base(c, spec);
     config_skip(c, notes);
+    config_require_number(c, "num_heads", spec->num_attention_heads);
     spec->norm = NORM_LAYER;
     spec->norm_eps = (float)config_positive_or(c, "layer_norm_eps", 1e-5);
     spec->biases = ROLES_NORM | config_roles(c, "use_qkv_bias", ROLES_QKV, false);

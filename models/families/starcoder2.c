@@ -6,10 +6,17 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"activation_function", "mlp_type", "norm_type",
-                                        "residual_dropout", NULL};
+    static const char *const notes[] = {"activation_function",
+                                        "attention_softmax_in_fp32",
+                                        "layer_norm_epsilon",
+                                        "mlp_type",
+                                        "norm_type",
+                                        "residual_dropout",
+                                        "scale_attention_softmax_in_fp32",
+                                        NULL};
     family_llama_base(c, spec);
     config_skip(c, notes);
+    config_require_bool(c, "scale_attn_weights", true);
     spec->norm = NORM_LAYER;
     spec->norm_eps = (float)config_positive_or(c, "norm_epsilon", 1e-5);
     spec->biases = ROLES_NORM | config_roles(c, "use_bias", ROLES_ATTENTION | ROLES_FFN, true);

@@ -94,7 +94,7 @@ static bool read_eos(const struct json *j, const char *file, struct arena *arena
     const struct json *item = is_list ? json_first(j) : j;
     for (size_t i = 0; i < n; i++) {
         int64_t id;
-        if (!json_integer(item, 0, INT32_MAX, &id))
+        if (!json_integer(item, -1, INT32_MAX, &id)) /* -1: of no token */
             return err_set(e, ERR_LOAD, "%s: \"eos_token_id\" must be a token id or a list of them",
                            file);
         out->eos[out->n_eos++] = (int32_t)id;

@@ -6,7 +6,11 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"is_llama_config", NULL}; /* nanotron's: SmolLM2 */
+    static const char *const notes[] = {
+        "is_llama_config",  /* nanotron's: SmolLM2 */
+        "model_max_length", /* of a tokenizer, in fine-tunes */
+        NULL,
+    };
     family_llama_base(c, spec);
     config_skip(c, notes);
     config_require_bool(c, "rope_interleaved", false);

@@ -4,7 +4,7 @@
  *
  *     {"custom_id":7,"text":"...","finish_reason":"stop","prompt_tokens":5,"completion_tokens":9,
  *      "seed":1}
- *     {"custom_id":"a","logprob":-3.5,"tokens":2}                             (scored)
+ *     {"custom_id":"a","logprob":-3.5,"prompt_tokens":4,"completion_tokens":2}     (scored)
  *     {"custom_id":"b","line":3,"error":"..."}
  *     {"id":...,"custom_id":...,"response":{"status_code":200,...},"error":null}   (OpenAI's shape)
  */

@@ -107,9 +107,9 @@ static struct session_params params_of(const struct batch_engine *e)
     };
 }
 
-/* Memory for one page, and what layers with windows take for all slots anyway. Where nobody said
- * how many lines go at once, it is so many that the windows leave half of the memory to other
- * layers, where there are such. */
+/* Measures a session with a single page. Unless --parallel was given, halves the number of lines
+ * until the rings of layers with windows, which every slot needs, fit: into half of the memory
+ * where other layers need pages too. */
 static bool settle_slots(struct batch_engine *e, struct session_bytes *bytes, struct err *err)
 {
     const struct options *o = e->tools->o;
@@ -319,8 +319,10 @@ bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct er
 
 /* ---- beginnings in common -------------------------------------------------------------------- */
 
-/* The slot that has, or (of those let in earlier) will have, most of the beginning of s; *n gets
- * how much. Whose logits are needed is not shared: the last token of the prompt, and all behind. */
+/* The slot whose text has the longest beginning in common with s; *n gets its length, at least
+ * WORTH. Lines at work count with their whole prompt if they were let in earlier, kept prompts with
+ * what the session still holds. Tokens whose logits are needed are not shared: the last of the
+ * prompt, and all behind it. */
 static struct slot *find_alike(struct batch_engine *e, const struct slot *s, size_t *n)
 {
     struct slot *best = NULL;
@@ -449,9 +451,9 @@ static void plan(struct batch_engine *e)
     }
 }
 
-/* Frees kept beginnings until the planned rows have their pages. Those at work have them promised;
- * what they want together may still be more, as two that share a page each count its copy, of which
- * one will be enough. */
+/* Evicts kept prompts, oldest first, until the planned rows fit the free pages. Lines at work
+ * always fit, since let_in promised their pages; the estimate may still exceed what is free,
+ * because two lines that share a page each count a copy and only the first to write makes one. */
 static void make_room(struct batch_engine *e)
 {
     for (;;) {

@@ -23,8 +23,8 @@ struct batch_line {
     size_t number;           /* in the input, the first is 1 */
     struct buffer custom_id; /* its JSON: a string with the escapes of json_out, a number as it
                               * stood there; the line's number where the line has none */
-    bool nameless;       /* whether it has one could not be read, and the number is a makeshift */
-    bool openai;         /* to be answered in the shape of OpenAI's batches */
+    bool nameless; /* no custom_id could be read, though it may have one; the number stands in */
+    bool openai;   /* to be answered in the shape of OpenAI's batches */
     struct buffer model; /* OpenAI: what the body calls the model; empty where it does not */
     bool has_prompt, has_completion;
     struct buffer prompt;     /* text ... */

@@ -27,8 +27,9 @@ static struct bytes without_mark(struct bytes text)
     return marked ? (struct bytes){text.data + 3, text.size - 3} : text;
 }
 
-/* Notes the custom_id; one that has occurred spoils the line. A makeshift one is not noted: it must
- * not take the name of a line that has it, and its answer, an error, is known by another. */
+/* Records the custom_id; a second line with the same one becomes an error. A nameless line is not
+ * recorded, since its stand-in number may be another line's real custom_id; its error is found by
+ * line number instead. */
 static bool check_unique(struct batch_source *s, struct batch_line *line, struct err *e)
 {
     const struct buffer *id = &line->custom_id;

@@ -19,12 +19,13 @@ struct batch_source {
     struct batch_input *input;
     const struct batch_output *output; /* borrowed; what `answers` are from, where there are any */
     struct batch_index lines;          /* custom_ids so far, with the numbers of their lines */
-    struct batch_index answers; /* names of answers; value: their kind while their line has not
-                                 * come, 0 for errors, which no line is missed for */
-    size_t n_lines;             /* so far, empty ones not counted: by these parts are dealt */
-    size_t n_mine;              /* lines so far that are this process's part */
-    size_t n_answered;          /* of those, the ones that have an answer already */
-    size_t n_errors;            /* and of those, the ones for which it is an error */
+    /* Names of answers already in the output. Value: the kind of answer, until its line is met;
+     * then 0. Errors are 0 from the start: no line has to exist for them. */
+    struct batch_index answers;
+    size_t n_lines;    /* so far, empty ones not counted: by these parts are dealt */
+    size_t n_mine;     /* lines so far that are this process's part */
+    size_t n_answered; /* of those, the ones that have an answer already */
+    size_t n_errors;   /* and of those, the ones for which it is an error */
 };
 
 /* The next line that is to be answered, with line->error where it is a bad one. The caller frees

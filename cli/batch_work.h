@@ -19,7 +19,7 @@ struct batch_tools {
 struct batch_work {
     struct batch_line line;
     struct ids ids;  /* of the prompt; BATCH_SCORE: of the completion too, behind it */
-    size_t n_prompt; /* those that the completion does not count from */
+    size_t n_prompt; /* leading ids that belong to the prompt; the completion's begin here */
     struct sample_params sampling;
     struct reply reply;      /* BATCH_GENERATE */
     double logprob;          /* BATCH_SCORE: of all tokens from n_prompt on, one after another */

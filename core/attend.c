@@ -224,8 +224,9 @@ static int first_block(const struct call *c, const struct unit *u)
     return c->a->window ? max_int(0, position - c->a->window + 1) / KV_PAGE : 0;
 }
 
-/* What n rows of a run will look at after a block: there, in the unit's next run, or in the next
- * unit. Many rows have arithmetic enough to wait behind. */
+/* The block that these n rows read next, so that the kernel can prefetch it: the next one of this
+ * run, else the first of the unit's next run, else of the next unit. With many rows arithmetic
+ * hides the latency, and nothing is prefetched. */
 static struct kv_block block_after(const struct call *c, const struct unit *u, int run, int n,
                                    int block, int last, const struct unit *next)
 {
@@ -283,10 +284,11 @@ static void attend_unit(const struct call *c, const struct unit *u, const struct
 }
 
 /*
- * What it takes to cut few rows of each head into units of n. Every unit reads its head's keys and
- * values, which takes a worker as long as READING rows over them, as long as no more than AT_ONCE
- * workers or half of them do. Measured on 16 virtual cores of a Xeon, where units of 1 row of 7
- * decode more slowly behind 4096 tokens with 16 threads than units of 2 with 12.
+ * Estimated time for units of n rows of each head, in units of one row's arithmetic. A worker pays
+ * READING to load a head's keys and values, plus one per row. All workers together are also limited
+ * by bandwidth: only max(AT_ONCE, half of them) can load at full speed. Constants: measured on 16
+ * virtual cores of a Xeon behind 4096 tokens, with groups of 7 heads, where 16 threads with units
+ * of 1 row decode more slowly than 12 with units of 2.
  */
 static int cost_of_cut(int n, int n_rows, int n_heads, int n_workers)
 {
@@ -332,10 +334,10 @@ static int blocks_shared(const struct call *c, const struct attend_run *a,
     return kv_shared(c->kv, a->sequence, b->sequence, min_int(most, before));
 }
 
-/* How many of n runs, from the first on and one at least, make up one unit of at most most_rows
- * rows. r runs that have s blocks in common read these once instead of r times: those that save
- * most, (r - 1) * s. *n_shared gets s. A run that has far more in common with the one behind it
- * begins the next unit. No windows. */
+/* How many of the next n runs form one unit of at most most_rows rows; at least one. r runs that
+ * share their first s blocks read these once instead of r times, so the r with the largest
+ * (r - 1) * s wins; *n_shared gets s. Stops before a run that shares more than twice as much with
+ * its successor: those two belong together. Without windows only. */
 static int runs_together(const struct call *c, const struct attend_run *runs, int n, int most_rows,
                          int *n_shared)
 {

@@ -240,9 +240,10 @@ const struct kernels *compute_kernels(const struct compute *c)
     return c->kernels;
 }
 
-/* Where other programs have the CPUs, each barrier waits for a worker that is not running. When the
- * caller worked for less than its share of the time, it is faster alone, and its results are the
- * same. It tries the others again after a while, and less and less often. */
+/* If other programs hold the CPUs, every barrier waits for a thread that is not scheduled. When the
+ * caller did useful work for less than 1 / n_threads of the run, running alone would have been as
+ * fast: the next runs are made alone, FEWEST_ALONE at first, doubling up to MOST_ALONE. Results are
+ * the same. */
 static void judge(struct compute *c, int64_t elapsed)
 {
     if (!c->slept || elapsed - c->waited >= elapsed / c->n_threads) {

@@ -19,9 +19,9 @@ struct kernels;
 struct worker {
     struct compute *compute;
     const struct kernels *kernels;
-    int index; /* 0 .. n_workers - 1: whose share of a step is whose */
+    int index; /* 0 .. n_workers - 1: selects its share of a step */
     int n_workers;
-    int thread, n_threads; /* the same two of the run, also apart; thread 0 is its caller */
+    int thread, n_threads; /* the same in the whole run, even while apart; thread 0: its caller */
 };
 
 /* n_threads 0: as many as the CPUs this process may use. level NULL: $TGEN_CPU, else the best that

@@ -22,8 +22,9 @@ static uint64_t eight_at(const struct json_scan *s, size_t at)
 
 #define EACH_BYTE 0x0101010101010101u
 
-/* In front of the first byte that is 0, below `limit` (at most 0x80), the top bits are 0; its own
- * is 1. (A borrow reaches only what stands behind it.) */
+/* SWAR (Hacker's Delight, section 6-1): bit 7 is set in the first byte that is 0 (mark_zero) or
+ * below limit, at most 0x80 (mark_below), and clear in all bytes before it. Later bytes may be
+ * marked wrongly by a borrow, so only the lowest mark counts. */
 static uint64_t mark_zero(uint64_t eight)
 {
     return (eight - EACH_BYTE) & ~eight & 0x80 * EACH_BYTE;

@@ -149,9 +149,10 @@ static void apply_range(const struct product *p, size_t begin, size_t end)
 }
 
 /*
- * The first of the two sums that make up an output: over so many of k; n_in where there is only
- * one. A long stored matrix that is transposed has two, whoever computes them, so that two workers
- * can each read whole rows of it. Pieces of all rows are read at half of memory's speed.
+ * How many inputs the first of an output's two partial sums covers. A long transposed matrix that
+ * is not quantised is always summed in two halves of n_in, whatever the number of threads, so that
+ * two workers can each stream half of the rows: reading a column slice of every row reaches half
+ * the bandwidth. All others have one sum, of n_in.
  */
 static size_t first_sum(const struct linear *l)
 {
@@ -218,9 +219,9 @@ static bool fits_sums(const struct linear *l, const struct operand *x, size_t n_
     return first_sum(l) < (size_t)l->n_in && x->room && x->n * n_sums <= x->room->n_sums;
 }
 
-/* Where sums wait to be added: one of two halves of the room, in turn. The sync within apply_both
- * makes the next product take the other half, so that who is fast does not overwrite what the slow
- * still read, and nobody is two products ahead. product_of may sync, too: so behind it. */
+/* Double buffer for partial sums, chosen by the parity of the barrier count. apply_both ends with a
+ * barrier, so the next product writes the other half while slow workers still read this one, and
+ * nobody can be two products ahead. Call it behind product_of, which may sync too. */
 static float *room_for_sums(const struct worker *w, const struct operand *x)
 {
     return x->room->sums + worker_phase(w) % 2 * x->room->n_sums;

@@ -10,7 +10,8 @@
 
 enum {
     FEW_ROWS = 4, /* made by everybody */
-    SUM_ROWS = 8, /* have room for sums, twice; one takes less than two rows of bf16 */
+    SUM_ROWS = 8, /* partial sums (linear.c) have a double buffer for so many rows; a row of floats
+                     is no larger than two rows of bf16, in which room is counted */
     LINE = 64     /* bytes of a cache line */
 };
 

@@ -103,8 +103,8 @@ static int most_rows(const struct pace *p)
     return most < PACE_MOST_ROWS ? most : PACE_MOST_ROWS;
 }
 
-/* The number of guesses that gives the most tokens a second, of those up to `most`. The first pays
- * from the second of one row on. */
+/* How many guesses, up to `most`, give the most tokens a second by this estimate of seconds. A pass
+ * without any is the rate to beat, by the factor WORTH: too small a gain is noise. */
 static int best_number(const struct pace *p, const double *tokens, int most,
                        double (*seconds)(const struct pace *p, int n_rows))
 {

@@ -64,7 +64,8 @@ struct quant {
     bool zeros_packed;     /* as codes are, else I8 */
     uint32_t zeros_add;    /* to each packed word */
     const uint32_t *order; /* [n_in]: where weaving sorted columns, which input each was; NULL */
-    const struct quant *stored; /* beside an order: the matrix before that, for products in f32 */
+    const struct quant *stored; /* if weaving reordered the columns: the matrix as stored, which f32
+                                   products still use because their x is not reordered */
 };
 
 /* Checks the parts of a matrix [n_out, n_in] against each other and fills in *q. Tensors of more

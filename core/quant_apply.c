@@ -217,8 +217,8 @@ static void window_open(struct window *win, const struct quant *q, uint32_t *wor
     }
 }
 
-/* The codes that come behind rows [r, r + TILE_R) of a window: those below, or else those of the
- * next columns, or of the next rows. NULL where rows are gathered. */
+/* The codes to prefetch while rows [r, r + TILE_R) of a window are decoded: those of the rows
+ * below, or else of the next window, to the right or below. NULL where rows are gathered. */
 static const unsigned char *codes_behind(const struct window *win, const struct quant *q, size_t r)
 {
     const size_t bits = q->layout->bits;
@@ -231,8 +231,8 @@ static const unsigned char *codes_behind(const struct window *win, const struct 
     return win->codes + win->n_rows * win->stride - win->k * bits / 8;
 }
 
-/* Rows [r, r + n) of the window -> tile [n, PIECE_K]. Pieces of rows are foreseen by no processor:
- * those behind, where there are any, are asked for meanwhile. */
+/* Rows [r, r + n) of the window -> tile [n, PIECE_K]. Hardware prefetchers do not foresee jumps
+ * from row to row, so the codes behind, unless NULL, are prefetched here. */
 static void window_decode(const struct window *win, const struct kernels *kernels,
                           const struct quant *q, size_t r, size_t n, const unsigned char *behind,
                           float *tile)

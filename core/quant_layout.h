@@ -9,7 +9,8 @@
 
 #include "core/quant.h"
 
-/* With an order of columns all scales of a row are at hand: 32768 columns in groups of 32. */
+/* Scales of a whole row are gathered on the stack where g_idx gives each column a group of its own;
+ * 1024 is 32768 columns / groups of 32. */
 enum { QUANT_LAYOUT_MAX_GROUPS = 1024 };
 
 struct quant_layout {

@@ -1,8 +1,8 @@
 /*
- * Texts that are being answered have a row each, and each reads all that its text has in the cache,
- * while rows of prompts look at theirs together. Neighbours are alike, and so one worker gets those
- * that read and another those that multiply: memory, which they share, is asked for all the time,
- * not by all at once.
+ * Rows differ in cost: an answering row reads its whole text from the cache, prompt rows share that
+ * reading and mostly multiply. Rows are dealt out as contiguous ranges of equal estimated cost. As
+ * neighbours are alike, some workers read while others multiply, so that memory bandwidth is used
+ * evenly. Owns nothing; pass.c cuts the memory of parts.
  */
 #include "models/parts.h"
 

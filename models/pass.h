@@ -39,11 +39,11 @@ struct moe_scratch {
     float *shared_switch;           /* [n] */
 };
 
-/* A worker's columns of the gate come in multiples of this: whole tiles of every kernel. n_gate has
- * room for as many of all n tokens. */
+/* A gated feed-forward is computed in chunks of columns, multiples of this: whole tiles of every
+ * kernel. n_gate floats hold one worker's chunk of all n tokens. */
 enum { PASS_GATE_GRAIN = 64 };
 
-/* So few rows are made by every worker for itself, which is cheaper than waiting. */
+/* Up to so many rows every worker normalises for itself, which is cheaper than waiting. */
 enum { PASS_FEW_ROWS = 4 };
 
 /* The largest pass that memory is cut for. */
@@ -96,7 +96,7 @@ struct pass {
     struct moe_scratch moe; /* only where there are experts */
     float *attend_scratch;  /* [size.n_threads, size.n_attend_scratch] */
 
-    struct moments *moments; /* NULL, or what gathers what products read */
+    struct moments *moments; /* NULL, or the collector that receives the input rows of products */
 
     const volatile sig_atomic_t *stop; /* as session_params.stop */
     atomic_int n_layers;               /* that this pass goes through: all, unless it is stopped */

@@ -18,7 +18,7 @@
 
 enum { LINE = 64 /* bytes of a cache line */, ROWS_PER_SHARE = KERNELS_WOVEN };
 
-/* Stored bytes between two looks of the caller: some ten milliseconds. */
+/* Stored bytes that a step handles before it returns to the caller: some ten milliseconds. */
 static const size_t STEP_BYTES = (size_t)32 << 20;
 
 /* ---- which matrices ---- */

@@ -30,7 +30,7 @@ struct sequence {
 struct session {
     const struct model *model;
     struct compute *compute;
-    struct session_params params; /* nothing is zero but perhaps the enums */
+    struct session_params params; /* completed: counts that were 0 are filled in */
     struct pass pass, wanted;
     struct pass *parts; /* [n_threads] */
     struct parts_price price;
@@ -57,9 +57,9 @@ static int n_blocks(int n_positions)
     return (int)(((int64_t)n_positions + KV_PAGE - 1) / KV_PAGE);
 }
 
-/* A window's layer holds the window and one pass beside it, or as much as a rewind may take back; a
- * block counts as lost once its place is being taken over. 0 where that is no less than the whole
- * context: the layer takes its pages from the pool then. */
+/* Pages of a sequence's ring in a layer with a window: enough for the window and for what one pass,
+ * or the longest rewind, adds to it, wherever in a page that begins. 0 without a window, or where a
+ * ring would be no smaller than the whole context; the layer then uses the shared pool. */
 static int ring_pages(int window, const struct session_params *params)
 {
     const int64_t beside = max_int(params->n_batch, SESSION_REWIND + 1);
@@ -133,7 +133,7 @@ static void cut_pass(struct cutter *c, struct session *s)
     pass_cut(c, spec, &size, &s->pass);
 }
 
-/* What tells texts and rows apart. */
+/* Tables of sequences, pages and rows. */
 static void cut_tables(struct cutter *c, struct session *s)
 {
     const size_t n = (size_t)s->params.n_batch, n_sequences = (size_t)s->params.n_sequences;

@@ -44,7 +44,8 @@ struct session_params {
     int n_pages; /* of the pool that sequences share; 0: every sequence can fill its context */
     enum precision precision;
     enum session_kv kv;
-    struct moments *moments;           /* NULL, or what is shown all that products read */
+    struct moments *moments; /* NULL, or the collector that receives the input rows of matrix
+                                products (calibration) */
     const volatile sig_atomic_t *stop; /* NULL, or what a signal handler sets: see session_prompt */
 };
 

@@ -30,8 +30,9 @@ static void drop_doubles(struct weave_plan *plan)
     plan->n = n;
 }
 
-/* MLA looks at the matrix behind its cache head by head, in f32. Experts take rows in a form that
- * is made once: those that are sorted in different orders would stay with f32. */
+/* Left out: MLA's kv_b, which is only used head by head in f32, where weaving gains nothing; and
+ * experts with g_idx, because all experts share one int8 copy of the rows and each would need it in
+ * its own column order. */
 static size_t woven_bytes(const struct kernels *kernels, enum role role, const struct linear *l)
 {
     const bool is_used =

@@ -43,8 +43,9 @@ static bool is_look_up(enum role role)
     return role == ROLE_EMBEDDING || role == ROLE_POSITIONS || role == ROLE_TOKEN_TYPES;
 }
 
-/* Of n tokens those that meet the tensor: of the head and of the last layer the one that gets
- * logits, but for what all are remembered by. */
+/* How many of n tokens a tensor is applied to. Only the last token needs logits, so the head and
+ * the last layer are applied to it alone; the last layer's key and value matrices still see every
+ * token, for the cache. */
 static int rows_of(const struct model *m, enum role role, int layer, int n)
 {
     const role_set head =

@@ -1,4 +1,8 @@
-/* A list; what waits in it are finished texts, so that it stays small behind a slow line. */
+/*
+ * A linked list of slots in the order of the input. It holds finished texts only, so that it stays
+ * small behind a slow line. Owns the answers until they are taken; writes nothing, which is
+ * batch_job.c's business.
+ */
 #include "cli/batch_order.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
-/* stderr only. The time that is left is guessed from the lines of this process alone. */
+/*
+ * Writes to stderr only, at most a few times a second. The time that is left is guessed from the
+ * lines that this process has answered, since those of an earlier run took none of its time. Counts
+ * nothing itself: the caller passes all numbers.
+ */
 #include "cli/batch_progress.h"
 
 #include <math.h>

@@ -1,4 +1,9 @@
-/* Only a line with a newline behind it was put there whole. */
+/*
+ * Reads an output file once, from its beginning. Only a line with a newline behind it was put there
+ * whole; a torn last one is cut off, because its answer will be computed again. Removes nothing
+ * else: a file with other lines than answers is refused. Owns nothing: the file is
+ * batch_output.c's, the names go to the caller's index.
+ */
 #include "cli/batch_resume.h"
 
 #include "cli/batch_answer.h"

@@ -1,4 +1,8 @@
-/* What tgen bench says, three times. Speeds are tokens per second throughout. */
+/*
+ * What tgen bench says, three times: as a table, as JSON, as comma-separated values. Speeds are
+ * tokens per second throughout. Measures nothing (bench.c) and prints nothing: all three append to
+ * a buffer of the caller's.
+ */
 #include "cli/bench.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
-/* The list of commands; a new one is a line here and a file of its own. */
+/*
+ * The list of commands, which main, --help and the completions read; a new one is a line here and a
+ * file of its own. Holds names and words of help; what a command does is its own file's business.
+ */
 #include "cli/command.h"
 
 #include <string.h>

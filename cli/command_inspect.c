@@ -1,4 +1,8 @@
-/* tgen inspect: the card of a model, and what it would take to run it. */
+/*
+ * tgen inspect: the card of a model, its tensors and files, and the memory that it would take to
+ * run it; as a table, or with --json for programs. Runs nothing and computes no number itself:
+ * facts come from models/card.c, sizes from whoever would take the memory.
+ */
 #include "cli/command.h"
 
 #include <dirent.h>

@@ -1,4 +1,9 @@
-/* tgen quantize: a new checkpoint directory with weights in 8 or 4 bits. */
+/*
+ * tgen quantize: a new checkpoint directory with weights in 8 or 4 bits; with 4, after a
+ * calibration on texts that the model writes itself. Runs both step by step, for the progress line
+ * and Ctrl-C. How a directory comes about is models/export.c's business, how to calibrate
+ * models/calibrate.c's.
+ */
 #include "cli/command.h"
 
 #include "cli/json_out.h"

@@ -1,4 +1,8 @@
-/* The sum over the vocabulary runs in one order, so that the same logits give the same digits. */
+/*
+ * Log-softmax in double. The sum over the vocabulary runs in one order, so that the same logits
+ * give the same digits. Owns nothing, and works in the caller's entries alone: the likeliest so
+ * far, sorted.
+ */
 #include "cli/logprob.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /*
- * How likely logits make a token.
+ * How likely logits make a token, and which tokens they make likeliest. Logits are taken as they
+ * are: temperature and filters belong to the sampler.
  */
 #ifndef CLI_LOGPROB_H
 #define CLI_LOGPROB_H

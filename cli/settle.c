@@ -1,4 +1,8 @@
-/* Pure functions of what was given; opens and prints nothing. */
+/*
+ * What wins: a flag, else the model's own files, else the default; and which ids end a text. Pure
+ * functions of options, model and tokenizer; opens, keeps and prints nothing. Reading options is
+ * options.c's business, reading the model's wishes models/generation_config.c's.
+ */
 #include "cli/settle.h"
 
 void settle_sampling(const struct options *o, const struct model *m, struct sample_params *out)

@@ -1,5 +1,8 @@
-/* Names: transformers/activations.py, ACT2FN. The two that differ only in rounding share a
- * function. */
+/*
+ * Maps names to functions (transformers/activations.py, ACT2FN; those that differ only in rounding
+ * share one) and functions to kernels. xIELU, which a single family uses, has no kernel and is
+ * computed here. Owns nothing.
+ */
 #include "core/act.h"
 
 #include "core/kernels/kernels.h"

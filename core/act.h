@@ -1,4 +1,7 @@
-/* Activation functions by the names that config.json uses. */
+/*
+ * Activation functions by the names that config.json uses, applied in place to f32 values. Owns
+ * nothing; weights that a function has (xIELU's) are the model's.
+ */
 #ifndef CORE_ACT_H
 #define CORE_ACT_H
 

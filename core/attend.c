@@ -1,3 +1,10 @@
+/*
+ * Cuts attention into units: queries of the heads that share a key head, of one run of positions or
+ * of several whose texts begin with the same pages, so that a block of the cache is read once for
+ * all of them. Chooses how units are dealt out, converts blocks to f32 where many rows pay for it,
+ * and calls the kernel block by block in order, so that no cutting changes a bit. Owns no memory:
+ * cache and scratch are the caller's. The softmax is the kernels'; where a page lies is kv.c's.
+ */
 #include "core/attend.h"
 
 #include "core/kernels/kernels.h"

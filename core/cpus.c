@@ -1,4 +1,9 @@
-/* Nothing is measured here: what the kernel says is read once, when threads are made. */
+/*
+ * Takes the smaller of two limits: the CPUs of the affinity mask, and the quota of the process's
+ * control groups and of those that they are part of (versions 1 and 2). A file that cannot be read
+ * sets no limit. Owns nothing and measures nothing: what the kernel says is read once, when threads
+ * are made.
+ */
 #include "core/cpus.h"
 
 #include <limits.h>

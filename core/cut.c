@@ -1,3 +1,8 @@
+/*
+ * A cursor over one block. Every part begins on a cache line, every size is overflow-checked, and
+ * an overflow is remembered instead of returned, so that a layout reads as a list and is checked
+ * once. Owns nothing: the block is the caller's, and a dry run without one measures it.
+ */
 #include "core/cut.h"
 
 void *cut_bytes(struct cutter *c, size_t n, size_t size)

@@ -1,5 +1,8 @@
-/* pwrite in a loop; room is taken at once, so that a disk that is too small says so before the
- * work. */
+/*
+ * pwrite in a loop. Room is taken at once (posix_fallocate), so that a disk that is too small says
+ * so before the work, and closing syncs, so that no late failure is lost. Owns the descriptor and
+ * the path. An abandoned file stays where it is: whoever made its directory removes it.
+ */
 #include "core/file_write.h"
 
 #include "core/file.h"

@@ -1,3 +1,10 @@
+/*
+ * Page tables and the layout of a page. Pages are counted by their users: a shared page is copied
+ * before it is written (copy on write), a free one goes to a stack. Rings of layers with a window
+ * need no table. Allocates nothing and fails nowhere: whoever takes pages has asked kv_pages_wanted
+ * before. Not for several threads at once, except kv_put and reading at different places. Computes
+ * no attention.
+ */
 #include "core/kv.h"
 
 #include "core/kernels/kernels.h"

@@ -1,4 +1,10 @@
-/* Splits products over the workers, by outputs, and hands each part to the kernel of its dtype. */
+/*
+ * Splits products over the workers, by outputs, chooses the form of x that suits the weights (f32,
+ * bf16 or int8), and hands each part to the kernel of its dtype, or to quant_apply.c. Sums are
+ * never split, but for the two fixed halves of long transposed matrices, so no result depends on
+ * the number of workers. Owns nothing: weights are views into the checkpoint, x and its room the
+ * caller's.
+ */
 #include "core/linear.h"
 
 #include "core/kernels/kernels.h"

@@ -1,3 +1,7 @@
+/*
+ * Picks the kernel of a norm and deals rows out over the workers, each row to one of them. Owns
+ * nothing; the sums, and why their order is fixed, are the kernels' business. Does not sync.
+ */
 #include "core/norm.h"
 
 #include "core/kernels/kernels.h"

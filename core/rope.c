@@ -1,5 +1,9 @@
-/* Everything here is double: angles of far positions lose no digits, and it runs once per position,
- * not per head. */
+/*
+ * Frequencies and angles are double: far positions lose no digits, and they are computed once per
+ * position, not per head. Only the rotation itself is f32. Owns nothing: cosines and sines are the
+ * caller's, longrope's factors the model's. What config.json means by a type is
+ * models/config_rope.c's business.
+ */
 #include "core/rope.h"
 
 #include "core/kernels/kernels.h"

@@ -1,3 +1,9 @@
+/*
+ * Turns a resolved spec into lines of key and value for tgen inspect, in the order of printing.
+ * Leaves out what has no meaning in a model, and some values that are as in most models. Reads the
+ * spec and the totals of binding, never config.json, so it shows what will be computed. Formats
+ * nothing; keys and names are constants, the lines lie in the caller's arena.
+ */
 #include "models/card.h"
 
 #include <assert.h>

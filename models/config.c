@@ -1,5 +1,10 @@
-/* Reading config.json. Defaults are the families' own (transformers/models/X/configuration_X.py),
- * never invented. */
+/*
+ * Reading config.json, and the list of keys that no computation depends on: any other key that
+ * nobody has read refuses the model. Defaults are the families' own
+ * (transformers/models/X/configuration_X.py), never invented. Owns nothing: what a spec points to
+ * lies in the model's arena. Keys of rotations are config_rope.c's, quantization_config is
+ * quant_config.c's.
+ */
 #include "models/config.h"
 
 #include <math.h>

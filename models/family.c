@@ -1,4 +1,7 @@
-/* The list of families: a line each. */
+/*
+ * The list of families, a line each, and looking one up by the model_type of config.json. Knows
+ * nothing of what a family is: that is in families/, and in family_base.c where several share it.
+ */
 #include "models/family.h"
 
 #include <string.h>

@@ -1,5 +1,8 @@
-/* The feed-forward half: plain, down(act(up(x))), or gated, down(act(gate(x)) * up(x)) (Shazeer
- * 2020). */
+/*
+ * The feed-forward half: plain, down(act(up(x))), or gated, down(act(gate(x)) * up(x)) (Shazeer
+ * 2020). Each worker makes its share of the inner columns and waits once before `down`, which needs
+ * them all. Owns nothing: scratch is the pass's. A mixture of experts is moe.c's business.
+ */
 #include "models/forward.h"
 
 #include "core/kernels/kernels.h"

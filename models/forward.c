@@ -1,4 +1,8 @@
-/* Embedding, layers, head. */
+/*
+ * Embedding, layers, head. Also where a pass takes less than all of that: tokens without logits
+ * stop at the keys and values of the last layer, and a signal ends a pass between two layers. Owns
+ * nothing: all that is read and written is in struct pass. What a layer does is block.c's business.
+ */
 #include "models/forward.h"
 
 #include "core/kernels/kernels.h"

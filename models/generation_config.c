@@ -1,3 +1,10 @@
+/*
+ * Reads generation_config.json into plain values: ids that begin and end a text, with config.json
+ * as the second source, and the sampling that the file states explicitly (each with a has_ flag,
+ * because transformers' implied defaults are nobody's wish). Refuses sampling values and end ids of
+ * the wrong type or range. Does not decide what wins against the command line: that is
+ * cli/settle.c.
+ */
 #include "models/generation_config.h"
 
 #include <math.h>

@@ -1,5 +1,8 @@
-/* The load pipeline: config.json -> family -> spec -> tensors bound -> card. Every step can refuse,
- * with one sentence. */
+/*
+ * The load pipeline: config.json -> family -> spec -> tensors bound -> card. Every step can refuse,
+ * with one sentence. Owns the arena with all that the model is, but not the weights: matrices are
+ * views into the checkpoint. Quantising is quantize.c's business, running session.c's.
+ */
 #include "models/model.h"
 
 #include "models/card.h"

@@ -1,3 +1,9 @@
+/*
+ * Accumulates X^T X of the inputs of a model's matrices, block by block of columns and only up to
+ * the diagonal, then turns each block in place into the factor that core/quantize.h wants. Owns
+ * these sums (n_in * block floats an input). Strips of columns are dealt out over the workers, rows
+ * are added in order: the sums do not depend on threads. Runs no model and quantises nothing.
+ */
 #include "models/moments.h"
 
 #include "core/kernels/kernels.h"

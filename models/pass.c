@@ -1,4 +1,9 @@
-/* The memory of a pass, and of its parts, which cut their own out of the same. */
+/*
+ * The memory of a pass, and of its parts, which cut their own out of the same. Sizes follow from
+ * the spec and the largest pass alone, so that a session can announce them; the two halves of a
+ * layer take turns and share one place. Owns nothing: the block is the session's. Computes nothing
+ * but norms.
+ */
 #include "models/pass.h"
 
 #include <assert.h>

@@ -1,4 +1,7 @@
-/* The roles that tensors play in a model, and sets of them. */
+/*
+ * The roles that tensors play in a model, and sets of them. A role is what a tensor is for,
+ * whatever a family calls it; families give names, roles.c the rest.
+ */
 #ifndef MODELS_ROLE_H
 #define MODELS_ROLE_H
 

@@ -1,5 +1,8 @@
-/* One table and a few switches over the roles; a new role has a line in each where it differs from
- * the rest. */
+/*
+ * One table and a few switches over the roles: what kind a role is, where it is kept, its shape,
+ * and whether a spec has it. A new role has a line in each where it differs from the rest. Knows
+ * neither names nor tensors: those are the families' and bind.c's.
+ */
 #include "models/roles.h"
 
 static const struct role_place {

@@ -1,4 +1,7 @@
-/* What a spec says of a role: whether the model has it, its shape, its place among the weights. */
+/*
+ * What a spec says of a role: whether the model has it, its shape, its place among the weights. One
+ * description for binding, quantising and counting work. Owns nothing.
+ */
 #ifndef MODELS_ROLES_H
 #define MODELS_ROLES_H
 

@@ -1,3 +1,9 @@
+/*
+ * One cursor over role x layer x expert that stops at every matrix -w may change, so that
+ * quantising and weaving agree on the set. Fused matrices come up once per role that views them;
+ * callers drop doubles. Tables that are looked up, routers and switches stay out: they are small or
+ * only read by row. Owns nothing and changes nothing.
+ */
 #include "models/walk.h"
 
 #include "models/internal.h"

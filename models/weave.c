@@ -1,3 +1,10 @@
+/*
+ * Plans and runs the interleaving of already quantised matrices for this machine's kernels: finds
+ * each stored matrix once, sorted by the address of its codes, places it in memory of the caller's,
+ * lets all workers rewrite it, then points every view at the new form. Codes and scales keep their
+ * values. Owns nothing: the plan lies in the caller's arena. The layout is core/quant_weave.c's,
+ * what is not yet quantised is quantize.c's.
+ */
 #include "models/weave.h"
 
 #include "core/kernels/kernels.h"

@@ -1,4 +1,8 @@
-/* One walk over the roles, as binding does, so that no family and no format is forgotten. */
+/*
+ * One walk over the roles, as binding does, so that no family and no format is forgotten; then
+ * attention, layer by layer. Counts only: owns nothing, measures nothing (core/machine.c), and
+ * leaves it to cli/bench.c to make seconds of it.
+ */
 #include "models/work.h"
 
 #include "models/internal.h"

@@ -26,14 +26,14 @@ enum batch_answer_kind {
     BATCH_ANSWER_OPENAI
 };
 
-/* The name by which an answer finds its line: the custom_id as batch_line has it, or "#7:" and
- * that for the error of line 7. Replaces *name. NONE for text that is no answer; one has a result
- * beside its custom_id, as lines of prompts have not. */
+/* The name by which an answer finds its line: the custom_id as batch_line has it, or "#7:" and that
+ * for the error of line 7. Replaces *name. NONE for text that is no answer: an answer has a result
+ * beside its custom_id, which lines of prompts lack. */
 enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buffer *name);
 
 bool batch_answer_is(const char *text, size_t n);
 
-/* Which a line gets that is no error; ERR_RUNTIME where it has got `found`, which is another. */
+/* Whether `found` is the kind of answer that a good line gets in this job; else ERR_RUNTIME. */
 bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,
                        enum batch_task task, struct err *e);
 
@@ -48,7 +48,7 @@ static inline int batch_answer_shown(size_t n)
     return n < 100 ? (int)n : 100;
 }
 
-/* The second of these names. */
+/* The name of a line's error, "#7:" and the custom_id. */
 void batch_answer_error_name(size_t number, const struct buffer *custom_id, struct buffer *name);
 
 #endif

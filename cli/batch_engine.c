@@ -217,8 +217,7 @@ static void forget(struct batch_engine *e, struct slot *s)
     *s = (struct slot){.work = NULL};
 }
 
-/* The slot without a line that was of use longest ago; with `kept` only one that holds something.
- */
+/* The slot without a line that was used longest ago; with `kept`, of those that keep a prompt. */
 static struct slot *oldest_idle(const struct batch_engine *e, bool kept)
 {
     struct slot *oldest = NULL;
@@ -257,7 +256,8 @@ static void finish(struct batch_engine *e, struct batch_work *work)
     e->finished_end = &work->next;
 }
 
-/* What begins alike in lines that stand side by side in a pass is read once for all of them. */
+/* Lines at work are sorted by their ids, so that those that begin alike stand side by side in a
+ * pass: what they share is read once for all of them. */
 static void line_up(struct batch_engine *e, struct slot *s)
 {
     int i = e->n_at_work++;

@@ -1,5 +1,5 @@
 /*
- * The model at work on many lines at once. Who has lines brings them while there is room, asks for
+ * The model at work on many lines at once. The caller adds lines while there is room, asks for
  * steps, and takes away what is finished:
  *
  *     while (batch_engine_has_room(e)) batch_engine_add(e, next line);
@@ -26,7 +26,7 @@ struct batch_engine_counts {
 
 struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct err *e);
 
-/* Those that are still in its hands are freed as well. */
+/* Frees the lines that are still in its hands, too. */
 void batch_engine_free(struct batch_engine *e);
 
 bool batch_engine_has_room(const struct batch_engine *e);
@@ -34,8 +34,8 @@ bool batch_engine_has_room(const struct batch_engine *e);
 /* Nothing to step, and nothing finished. */
 bool batch_engine_is_idle(const struct batch_engine *e);
 
-/* Takes over a work that has no error; it may get one, where no memory would ever do. False where
- * memory ran out. */
+/* Takes over a work that has no error; it gets one if it needs more pages than there are in all.
+ * False where memory ran out. */
 bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct err *err);
 
 /* One pass through the weights, and what follows from it. False where memory ran out, or
@@ -43,7 +43,8 @@ bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct er
  * are finished are not, and no other step can follow. */
 bool batch_engine_step(struct batch_engine *e, struct err *err);
 
-/* One that has its answer, in the order in which they got it; the caller owns it. NULL: none. */
+/* The next line that has its answer, in the order in which they got them; the caller owns it. NULL:
+ * none. */
 struct batch_work *batch_engine_finished(struct batch_engine *e);
 
 const struct batch_engine_counts *batch_engine_counts(const struct batch_engine *e);

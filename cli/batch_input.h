@@ -10,7 +10,7 @@
 struct batch_input {
     int fd;           /* borrowed */
     const char *name; /* for sentences; borrowed */
-    int64_t start; /* where the file stood when it was handed over; -1: no file to be read twice */
+    int64_t start; /* where the file stood when it was handed over; -1: it cannot be read twice */
     struct buffer data;
     size_t at;       /* of the next line in `data` */
     size_t searched; /* no newline before this */
@@ -19,7 +19,7 @@ struct batch_input {
     bool end;        /* the file has no more bytes */
 };
 
-/* From where fd stands. */
+/* Begins where fd stands. */
 void batch_input_begin(struct batch_input *in, int fd, const char *name);
 
 /* ERR_USAGE where `path` (NULL: standard output) is the very file that the lines come from. */

@@ -71,7 +71,7 @@ static bool open_input(struct job *j, struct err *e)
     return true;
 }
 
-/* Where the answers of this part go. A pipe or a device is no file that could have parts. */
+/* Where the answers of this part go. A pipe or a device has no parts, so all processes share it. */
 static char *path_of_part(const char *output, const struct batch_shard *shard, struct err *e)
 {
     struct stat about;
@@ -97,14 +97,14 @@ static bool open_shard(struct job *j, struct err *e)
     return j->o->output == NULL || j->output_path != NULL;
 }
 
-/* Also where only the merged answers of all parts would take the place of the lines. */
+/* Refuses the input as output, also where only the merged answers of all parts would replace it. */
 static bool check_output(const struct job *j, struct err *e)
 {
     return batch_input_check_output(&j->input, j->output_path, e) &&
            batch_input_check_output(&j->input, j->o->output, e);
 }
 
-/* Who has many files of lines and gives each task one must hear that it would do a part of it. */
+/* A user who gives each task lines of its own must hear that it would do only a part of them. */
 static void tell_part(const struct job *j)
 {
     const struct batch_shard *shard = &j->source.shard;
@@ -159,8 +159,8 @@ static bool open_engine(struct job *j, struct err *e)
     return j->engine != NULL;
 }
 
-/* Not before the model is there: only then its files are known. As check_output, also where only
- * the merged answers would take the place of one. */
+/* Refuses to write over the model, whose files are known only once it is there. As in check_output,
+ * also where only the merged answers would replace one. */
 static bool check_model(const struct job *j, struct err *e)
 {
     const struct checkpoint *model = j->loaded.checkpoint;
@@ -172,7 +172,7 @@ static bool check_model(const struct job *j, struct err *e)
                    path);
 }
 
-/* Not before the model is there: one that is missing must cost no answers. */
+/* Called once the model is there: a missing model must cost no answers. */
 static bool drop_answers(struct job *j, struct err *e)
 {
     return !j->o->restart || !j->output.regular || batch_output_trim(&j->output, 0, e);
@@ -188,7 +188,7 @@ static bool put(struct job *j, const struct buffer *answer, struct err *e)
 }
 
 /* Writes the answer of a finished work, or keeps it until its turn comes, and frees the work. An
- * error that the output holds already is none to write. */
+ * error that the output holds already is not written again. */
 static bool answer(struct job *j, struct batch_work *work, struct err *e)
 {
     struct buffer text = {0};
@@ -252,7 +252,8 @@ static void tell_progress(struct job *j)
                         c->n_prompt + c->n_answer);
 }
 
-/* What the same command goes on from, and other options or prompts would change no more. */
+/* Says that the command goes on from earlier answers, which other options or prompts would leave as
+ * they are. */
 static void tell_answers(const struct job *j)
 {
     const size_t n = j->source.answers.n;

@@ -59,7 +59,7 @@ static bool is(const struct value *v, enum json_type type)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* The string that a value is, appended to *out. */
+/* Appends the string that the value is to *out. */
 static bool read_string(const struct value *v, struct buffer *out)
 {
     struct json_scan s;
@@ -121,7 +121,7 @@ static bool read_real(const struct value *v, double min, double max, float *out)
     return true;
 }
 
-/* A seed has 64 bits, of which a double would keep 53: beyond those, digits alone are taken. */
+/* A seed has 64 bits, of which a double would keep 53: a larger one must be digits alone. */
 static bool read_seed(const struct value *v, uint64_t *out)
 {
     static const double most = 9007199254740992; /* 2^53 */
@@ -277,7 +277,7 @@ static bool says(const struct value *v, const char *text)
     return good && text[0] == '{';
 }
 
-/* A key of OpenAI's that is fine where it asks for what happens anyway. */
+/* A key of OpenAI's that is accepted where it asks for what happens anyway. */
 static bool read_idle(const struct value *v)
 {
     static const char *const idle[][2] = {
@@ -439,7 +439,7 @@ static bool is_object(const char *text, size_t n)
     return json_scan_is(&s, JSON_OBJECT);
 }
 
-/* What no key can see by itself. */
+/* Checks what concerns several keys. */
 static void check_whole(struct batch_line *line, enum batch_task task)
 {
     if (line->error.code != ERR_NONE)

@@ -32,8 +32,8 @@ struct batch_line {
     struct buffer completion; /* BATCH_SCORE */
     struct options asked;     /* the command line's, changed by this line's keys */
     struct buffer stops;      /* this line's stop strings, each with a NUL behind it */
-    const char **own_stops;   /* where they begin in there */
-    struct option_list stop;  /* they, or those of the command line */
+    const char **own_stops;   /* where each begins in `stops` */
+    struct option_list stop;  /* own_stops, or those of the command line */
     bool wants_ids;           /* the answer has the ids of its tokens */
     bool wants_logprobs;      /* and how likely each was, */
     int n_likeliest;          /* with so many of the likeliest beside it */

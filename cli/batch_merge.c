@@ -257,12 +257,12 @@ static bool check_complete(struct merge *m, struct err *e)
         return err_set(e, ERR_RUNTIME, "%zu of %zu lines have no answer, the first is line %zu",
                        m->n_missing, m->n_lines, m->first_missing);
     for (size_t i = 0; i < m->n_places; i++)
-        if (!m->places[i].used && !m->places[i].is_error) /* an error may be of a line that was */
+        if (!m->places[i].used && !m->places[i].is_error) /* errors may be of an earlier input */
             return refuse_strange(m, &m->places[i], e);
     return true;
 }
 
-/* Whether the file begins with an answer, or what is left of one; an empty one is open to all. */
+/* Whether the file begins with an answer, or what is left of one, or is empty. */
 static bool has_answers(int fd, const char *path)
 {
     struct batch_input in;
@@ -282,7 +282,7 @@ static bool has_answers(int fd, const char *path)
     return good;
 }
 
-/* The result takes the place of earlier answers, and of nothing else: a file of the model, say, of
+/* The result may replace earlier answers and nothing else: it could be a file of the model, about
  * which nothing is known here. */
 static bool check_place(const struct merge *m, struct err *e)
 {
@@ -309,7 +309,7 @@ static bool is_taken(const char *path, int fd)
     return stat(path, &named) != 0 || fstat(fd, &opened) != 0 || named.st_ino != opened.st_ino;
 }
 
-/* Who may read earlier answers, may read these. */
+/* Whoever may read the earlier answers may read these. */
 static bool keep_mode(const struct merge *m)
 {
     struct stat about;

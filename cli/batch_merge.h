@@ -7,10 +7,10 @@
 
 #include "cli/batch_line.h"
 
-/* Joins the parts of o->output, which are found beside it by their names (where there are none, it
- * is the only one itself), for the lines of the file that o->words names. The result takes its
- * place at once or not at all. ERR_RUNTIME where a part, a line or an answer is missing or one too
- * many. */
+/* Joins the parts of o->output, which are found beside it by their names (where there are none,
+ * o->output itself is the only one), for the lines of the file that o->words names. The result
+ * takes its place at once or not at all. ERR_RUNTIME where a part, a line or an answer is missing
+ * or one too many. */
 bool batch_merge_run(const struct options *o, enum batch_task task, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Answers back in the order of their lines: each line takes a slot when it is read, its answer goes
- * into the slot whenever it is there, and leaves when all before it have left.
+ * Answers back in the order of their lines: each line takes a slot when it is read, its answer is
+ * put there once it is finished, and leaves when all before it have left.
  */
 #ifndef CLI_BATCH_ORDER_H
 #define CLI_BATCH_ORDER_H

@@ -2,8 +2,8 @@
  * One write(2) per line, in append mode. A kill can only come between two writes, or cut one short
  * on a full disk or a crashing machine: the torn line is then the last, and it has no newline.
  *
- * fdatasync protects against a power failure, not against a kill, and a line costs far more to
- * compute than to compute again; so it is asked for now and then, and at the end.
+ * fdatasync protects against a power failure, not against a kill. At worst a few lines are computed
+ * again, so it is called only now and then, and at the end.
  */
 #include "cli/batch_output.h"
 
@@ -28,8 +28,8 @@ static bool fail(const struct batch_output *out, struct err *e)
     return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", out->name, strerror(errno));
 }
 
-/* Some file systems have no locks (Lustre mounted without flock); there, none is better than no
- * job. */
+/* Some file systems have no locks (Lustre mounted without flock); there, a job without a lock is
+ * better than no job. */
 static bool lock(const struct batch_output *out, struct err *e)
 {
     if (flock(out->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
@@ -44,7 +44,7 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
     if (path == NULL)
         return true;
     out->name = path;
-    /* A pipe that is opened for reading too would never break. */
+    /* A pipe that is opened for reading as well would never break. */
     const bool other = stat(path, &about) == 0 && !S_ISREG(about.st_mode);
     const bool there = lstat(path, &about) == 0; /* a link to nothing, too */
     const int way = other ? O_WRONLY : O_RDWR | O_CREAT;
@@ -81,7 +81,7 @@ bool batch_output_put(struct batch_output *out, const struct buffer *line, struc
     return batch_output_sync(out, false, e);
 }
 
-/* By its name alone: not every file system keeps the number of a file. */
+/* Checks names and links only: inode numbers are not stable on every file system. */
 static bool check_there(const struct batch_output *out, struct err *e)
 {
     struct stat about;
@@ -105,7 +105,8 @@ bool batch_output_sync(struct batch_output *out, bool now, struct err *e)
     return true;
 }
 
-/* While it is locked: who opens it meanwhile is refused, and writes to no file without a name. */
+/* Called while the file is locked: a process that opens it meanwhile is refused, so none writes
+ * into a file without a name. */
 void batch_output_discard(const struct batch_output *out)
 {
     struct stat about;

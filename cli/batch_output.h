@@ -30,8 +30,8 @@ bool batch_output_trim(struct batch_output *out, uint64_t size, struct err *e);
 bool batch_output_put(struct batch_output *out, const struct buffer *line, struct err *e);
 
 /* Asks the disk to keep what was written: now, or (without `now`) if the last time is long ago.
- * Also ERR_RUNTIME where the file has lost its name meanwhile, and a process that goes on writes
- * for nobody. */
+ * Also ERR_RUNTIME where the file has lost its name meanwhile, so that nobody would see further
+ * answers. */
 bool batch_output_sync(struct batch_output *out, bool now, struct err *e);
 
 /* Takes a file away again that batch_output_open has created and nothing was put into. */

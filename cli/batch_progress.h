@@ -14,8 +14,8 @@ struct batch_progress {
 
 void batch_progress_begin(struct batch_progress *p, bool quiet);
 
-/* Of n_total lines (0: not known yet) n_before had answers before this process, and n_done have got
- * theirs from it, with n_tokens through the model or drawn. */
+/* Of n_total lines (0: not known yet) n_before had answers before this process began, and n_done
+ * have got theirs since, by n_tokens read or drawn. */
 void batch_progress_tell(struct batch_progress *p, size_t n_before, size_t n_done, size_t n_total,
                          size_t n_tokens);
 

@@ -49,7 +49,7 @@ static bool split_by_array(struct batch_shard *shard, struct err *e)
     const long said = variable("SLURM_ARRAY_TASK_STEP"), step = said > 0 ? said : 1;
     if (getenv("SLURM_ARRAY_TASK_ID") == NULL)
         return true;
-    if (id < 0 || count < 0) /* and every task would do the whole job */
+    if (id < 0 || count < 0) /* else every task would do the whole job */
         return err_set(e, ERR_USAGE,
                        "SLURM_ARRAY_TASK_ID and _COUNT do not say which part of a job this is; "
                        "--shard K/N says it");
@@ -67,8 +67,8 @@ static bool any_set(const char *index_name, const char *count_name)
     return getenv(index_name) != NULL || getenv(count_name) != NULL;
 }
 
-/* One variable without the other, or one that is no number, still tells of a launcher: every rank
- * would do the whole job. */
+/* One variable without the other, or one that is no number, still tells of a launcher: without
+ * this, every rank would do the whole job. */
 static bool split_by_pair(struct batch_shard *shard, const char *index_name, const char *count_name,
                           const char *whose, struct err *e)
 {

@@ -12,8 +12,8 @@ enum { BATCH_SHARD_MOST = 1000000 }; /* parts of a job */
 
 struct batch_shard {
     int k, n;          /* part k of n, 1 <= k <= n */
-    const char *by[2]; /* what in the environment says so, of an array and of ranks; NULL: nothing
-                        * that makes more parts */
+    const char *by[2]; /* the variables that say so, of a Slurm array and of ranks; NULL: nothing
+                          that makes more parts */
 };
 
 /* ERR_USAGE for what is no part, and for an environment that contradicts itself. */

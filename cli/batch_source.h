@@ -22,7 +22,7 @@ struct batch_source {
     /* Names of answers already in the output. Value: the kind of answer, until its line is met;
      * then 0. Errors are 0 from the start: no line has to exist for them. */
     struct batch_index answers;
-    size_t n_lines;    /* so far, empty ones not counted: by these parts are dealt */
+    size_t n_lines;    /* so far, empty ones not counted: the count that deals out parts */
     size_t n_mine;     /* lines so far that are this process's part */
     size_t n_answered; /* of those, the ones that have an answer already */
     size_t n_errors;   /* and of those, the ones for which it is an error */

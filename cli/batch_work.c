@@ -1,6 +1,6 @@
 /*
  * A line ends as `tgen` alone would with the same prompt, parameters and seed: the same ids, the
- * same limit, the same settling between flags and the model's own wishes.
+ * same limit, the same choice between flags and the model's own wishes (settle.c).
  */
 #include "cli/batch_work.h"
 

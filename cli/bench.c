@@ -1,6 +1,6 @@
 /*
  * The limits of the machine are taken around each repetition, and their mean is what it stands
- * against, because a machine that others use too changes its mind from one second to the next.
+ * against, because the speed of a machine that others use too changes from one second to the next.
  * What a limit allows is the longer of two times: to read what has to be read, and to do the
  * arithmetic with the fastest dots that the form of the weights admits.
  */
@@ -36,7 +36,7 @@ bool bench_check(const struct bench *b, const struct bench_test *test, struct er
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* The text up to the test's depth; that part of it which a rewound session has lost. */
+/* Brings the session to the test's depth: rewinds, or reads what is missing of the text. */
 static bool fill(const struct bench *b, const struct bench_test *test, struct session *s,
                  struct err *e)
 {
@@ -65,7 +65,7 @@ static bool run_tokens(const struct bench *b, const struct bench_test *test, int
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-/* What the cache takes for a position, from what it takes for as many as may share a page. */
+/* Bytes that the cache takes for a position: those of a few positions, divided. */
 static double kv_bytes(const struct model *m, const struct session_params *params)
 {
     enum { SOME = 64 };
@@ -97,7 +97,7 @@ static void add_work(const struct bench *b, const struct bench_test *test, struc
         add_pass(b, test->depth + i, 1, total);
 }
 
-/* The seconds that the limits leave for the work. */
+/* The least seconds that the work takes by these limits. */
 static double least_seconds(const struct work *work, double kv_position_bytes,
                             const struct machine_limits *limits)
 {

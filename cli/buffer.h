@@ -21,7 +21,8 @@ void buffer_add(struct buffer *t, const char *data, size_t n);
 void buffer_add_string(struct buffer *t, const char *string);
 void buffer_addf(struct buffer *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Room for n more bytes and a terminator, for who writes there; false as if failed. */
+/* Room for n more bytes and a terminator, for callers that write there themselves; false, as if an
+ * addition had failed, without memory. */
 bool buffer_reserve(struct buffer *t, size_t n);
 
 /* Forgets the first n bytes. */

@@ -64,7 +64,7 @@ static bool make_tests(struct plan *p, struct err *e)
            err_set(e, ERR_USAGE, "there is nothing to measure: --n-prompt and --n-gen are 0");
 }
 
-/* Any tokens are as good as others, but each meets other rows and experts. */
+/* Any tokens will do, but varied ones, so that they use varied rows and experts. */
 static bool make_ids(struct plan *p, struct err *e)
 {
     int n = 1;

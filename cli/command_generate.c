@@ -50,7 +50,7 @@ static bool settle_seed(struct generation *g, struct err *e)
     return true;
 }
 
-/* What draws, and what goes through the model for it. */
+/* Opens what draws tokens, and what runs the model for it. */
 static bool open_generator(struct generation *g, int draft, struct err *e)
 {
     struct run *r = &g->run;

@@ -91,7 +91,7 @@ static void write_ids(const struct tokens *t, struct buffer *out)
         buffer_addf(out, "%s%d", t->n_before + i == 0 ? "" : " ", t->ids.id[i]);
 }
 
-/* What has come, which is forgotten then; --json waits for the last. */
+/* Prints the ids that have come, and forgets them; --json waits for the last. */
 static bool print_tokens(const struct options *o, struct tokens *t, bool last, struct err *e)
 {
     struct buffer out = {0};

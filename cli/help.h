@@ -10,8 +10,8 @@ bool help_print(const struct command *c, struct err *e);
 /* "tgen 0.1.0" on stdout. */
 bool help_print_version(struct err *e);
 
-/* A few lines on stderr for who typed a command and no prompt. Returns false with ERR_USAGE and no
- * sentence. */
+/* A few lines on stderr for a user who typed a command and no prompt. Returns false with ERR_USAGE
+ * and no sentence. */
 bool help_no_prompt(const char *command, struct err *e);
 
 #endif

@@ -41,7 +41,7 @@ bool load_stored_model(struct loaded *l, const struct options *o, struct err *e)
 /* The same, with weights as -w asks for. */
 bool load_model(struct loaded *l, const struct options *o, struct err *e);
 
-/* A note of what generation_config.json asks for in vain, for who draws tokens. */
+/* Notes what generation_config.json asks for and tgen does not do; for commands that draw. */
 void load_tell_defaults(const struct loaded *l, bool quiet);
 
 void load_free(struct loaded *l);

@@ -1,9 +1,8 @@
 /*
  * The order of look-up and the layout of the cache are those of huggingface_hub (constants.py,
  * "Understand caching" in its guides): $HF_HUB_CACHE, $HF_HOME/hub,
- * $XDG_CACHE_HOME/huggingface/hub,
- * ~/.cache/huggingface/hub; in it models--ORG--NAME/refs/main holds a commit, and
- * snapshots/COMMIT the files.
+ * $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub. In the cache,
+ * models--ORG--NAME/refs/main holds a commit, and snapshots/COMMIT the files.
  */
 #include "cli/locate.h"
 
@@ -55,8 +54,8 @@ static void add_hub_cache(struct buffer *t)
         buffer_addf(t, "%s/.cache/huggingface/hub", home != NULL ? home : "");
 }
 
-/* How much of the text is a plain name of the characters that the Hub allows; 0 for one that begins
- * with a dot, so that nothing walks about in the file system. */
+/* The length of the name at the beginning of the text, in characters that the Hub allows; 0 for one
+ * that begins with a dot, so that no name leads out of the cache. */
 static size_t plain_name(const char *text)
 {
     return text[0] == '.' ? 0

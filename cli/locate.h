@@ -4,8 +4,7 @@
  *   -m DIR            that directory
  *   -m org/name       the snapshot that refs/main names in the local Hugging Face cache
  *   (no -m)           $TGEN_MODEL, in the same two ways; else the bundled model: models/tales
- *                     beside the binary, else ../share/tgen/models/tales, where `make install` puts
- * it
+ *                     beside the binary, else ../share/tgen/models/tales (`make install`)
  */
 #ifndef CLI_LOCATE_H
 #define CLI_LOCATE_H

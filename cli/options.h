@@ -156,7 +156,7 @@ struct options {
     size_t kv_memory; /* 0: not said */
     bool help, version;
     int completions;
-    const char **words; /* [n_words] what is no option, but for a "-" */
+    const char **words; /* [n_words] arguments that are no options, nor "-" */
     size_t n_words;
     size_t n_plain_words; /* those before a "--" */
     bool wants_stdin;     /* "-" */

@@ -1,5 +1,5 @@
 /*
- * What is told is made of text at once, because the text of a token depends on the one before it
+ * Lists are written as tokens come, because the text of a token depends on the one before it
  * (leading spaces), which a second decoder is shown first.
  */
 #include "cli/reply_chances.h"
@@ -16,8 +16,8 @@ struct reply_chances {
     int n_likeliest;
     int32_t last;                                       /* the token before the next one */
     size_t n_characters;                                /* of the text so far, as it is printed */
-    struct buffer begun;                                /* the beginning of another */
-    struct buffer tokens, logprobs, likeliest, offsets; /* members of the four lists */
+    struct buffer begun;                                /* of a character that is not whole yet */
+    struct buffer tokens, logprobs, likeliest, offsets; /* the four lists, as JSON */
     struct logprob_entry entries[];                     /* [n_likeliest] */
 };
 
@@ -78,7 +78,7 @@ static void write_likeliest(struct reply_chances *c, struct logprob_entry drawn)
     json_out_close(&c->likeliest, '}');
 }
 
-/* What is no UTF-8 is printed as U+FFFD, a character too. */
+/* Bytes that are no UTF-8 are printed as U+FFFD, which counts as a character too. */
 static void count_characters(struct reply_chances *c, struct bytes text)
 {
     size_t at = 0, size;

@@ -38,7 +38,8 @@ static bool do_without(const struct run *r, bool needed, struct err *e)
     return true;
 }
 
-/* The model opens while the tokenizer loads. Where both are refused, the tokenizer is told of. */
+/* The model opens while the tokenizer loads. Where both are refused, the sentence is the
+ * tokenizer's. */
 static bool open_both(struct run *r, enum run_tokenizer tokenizer, struct err *e)
 {
     const bool needed = r->o->ids == NULL || tokenizer == RUN_TOKENIZER_NEEDED;

@@ -31,7 +31,7 @@ struct run {
 };
 
 /* Reads the prompt, opens all but the session, makes the ids and checks them against the model.
- * `command` is for the help to who gave no prompt. */
+ * `command` is for the help that is shown where there is no prompt. */
 bool run_load(struct run *r, const struct options *o, const char *command,
               enum run_tokenizer tokenizer, struct err *e);
 

@@ -42,7 +42,7 @@ bool stream_write(int fd, const char *name, const void *data, size_t n, struct e
             *e = (struct err){.code = ERR_INTERRUPTED};
             return false;
         }
-        /* What is polled to take something takes so much without waiting. */
+        /* A descriptor that polls as writable takes up to PIPE_BUF bytes without waiting. */
         const ssize_t written = write(fd, bytes, interrupted && n > PIPE_BUF ? PIPE_BUF : n);
         if (written >= 0) {
             bytes += written;

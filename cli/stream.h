@@ -39,11 +39,11 @@ bool stream_end(struct stream *s, bool keep_cut, struct err *e);
 
 void stream_free(struct stream *s);
 
-/* All of data[0..n) to fd, which the sentence calls `name`. ERR_RUNTIME, or ERR_INTERRUPTED where
- * stream_interrupted and nobody takes it: once that is so, nothing waits for a reader. */
+/* All of data[0..n) to fd, which the sentence calls `name`. ERR_RUNTIME, or ERR_INTERRUPTED once
+ * stream_interrupted and nobody takes it: from then on nothing waits for a reader. */
 bool stream_write(int fd, const char *name, const void *data, size_t n, struct err *e);
 
-/* A finished text (JSON, a table) to stdout; also the place where its missing memory is told. */
+/* A finished text (JSON, a table) to stdout; fails, too, where the text has lacked memory. */
 bool stream_print(const struct buffer *t, struct err *e);
 
 /* From here on the first SIGINT only raises stream_interrupted; the second ends the process. Does

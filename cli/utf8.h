@@ -1,6 +1,6 @@
 /*
  * Where characters begin and end in UTF-8, by table 3-7 of the Unicode Standard. Decodes nothing:
- * who streams or quotes text only has to know what is whole, what is cut short and what is no
+ * whoever streams or quotes text only has to know what is whole, what is cut short and what is no
  * UTF-8.
  */
 #ifndef CLI_UTF8_H

@@ -24,7 +24,7 @@ bool act_parse(const char *name, enum act *out);
 /* Hugging Face's name of it. */
 const char *act_name(enum act act);
 
-/* The two trained numbers of xIELU (Huang and Schlag 2025), as they act: behind their softplus. */
+/* The two trained numbers of xIELU (Huang and Schlag 2025), as they are applied: after softplus. */
 struct act_xielu {
     float alpha_p, alpha_n;
 };

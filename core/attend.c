@@ -15,10 +15,10 @@
 #include <string.h>
 
 /*
- * A unit of work is up to UNIT_ROWS rows, a row being a query of one head, that look at the same
- * keys: the heads of a group, query after query, of a run or, as far as their texts begin with the
- * same pages, of several. More than CONVERT_ROWS of them pay for bringing a block of the cache to
- * f32 once for all.
+ * A unit of work is up to UNIT_ROWS rows that read the same keys; a row is a query of one head.
+ * They are the heads of a group, query after query, of one run or of several that begin with the
+ * same pages. With more than CONVERT_ROWS rows it pays to convert a block of the cache to f32 once
+ * for all.
  */
 enum { UNIT_ROWS = 96, CONVERT_ROWS = 12 };
 
@@ -44,7 +44,7 @@ void attend_alibi_slopes(int n_heads, float bias_max, float *slopes)
     }
 }
 
-/* A worker's own. */
+/* A worker's own scratch. */
 struct room {
     float *acc;     /* [UNIT_ROWS, kv_value_stride()] */
     float *k_block; /* a block as f32 or, where queries are bf16, as the kernel wants it */
@@ -120,13 +120,13 @@ static int count_rows(const struct call *c, const struct attend_run *runs, int n
     return n_rows;
 }
 
-/* Those of one run that belong to the unit. */
+/* How many rows of one of its runs belong to the unit. */
 static int rows_of(const struct call *c, const struct unit *u, int run)
 {
     return u->n_runs == 1 ? u->n : count_rows(c, &u->runs[run], 1);
 }
 
-/* What row r of a run is. */
+/* Which query row r of a run is. */
 struct query {
     int head;
     int position;
@@ -143,7 +143,7 @@ static struct query query_of(const struct call *c, const struct unit *u, int run
                           .at = row * (size_t)c->a->n_heads + (size_t)head};
 }
 
-/* A sink is as if a key had been seen whose score it is and whose value is zero. */
+/* A sink acts like a key that was seen before all others, with that score and a value of zero. */
 static void begin_rows(const struct call *c, const struct unit *u, struct attend_row *rows)
 {
     const struct attend *const a = c->a;
@@ -192,7 +192,7 @@ static void convert(const struct call *c, struct attend_args *args)
     args->v = c->room.v_block;
 }
 
-/* The rows over one block, `after` which another comes. */
+/* Attends the rows to one block; `after` is the block to prefetch. */
 static void attend_block(const struct call *c, const struct kv_block *b,
                          const struct kv_block *after, int block, struct attend_row *rows, int n)
 {
@@ -305,8 +305,8 @@ static int cost_of_cut(int n, int n_rows, int n_heads, int n_workers)
     return max_int(n_rounds * (READING + n), n_units * READING / max_int(AT_ONCE, n_workers / 2));
 }
 
-/* Rows of a unit. Where heads alone would leave workers without work, they share a head's rows. Of
- * many the last see the most: these are cut small. */
+/* Rows of a unit. Where heads alone would leave workers idle, they share a head's rows. Many rows
+ * are cut small, because the last of them see the most. */
 static int unit_rows(int n_rows, int n_heads, int n_workers)
 {
     if (n_heads % n_workers == 0 || n_heads >= 4 * n_workers)
@@ -321,8 +321,9 @@ static int unit_rows(int n_rows, int n_heads, int n_workers)
     return best;
 }
 
-/* Whose a unit is. They are dealt out one by one: neighbours cost about the same, later ones see
- * more. Each round begins with another worker, so that none gets the last units of all heads. */
+/* Whether a unit is this worker's. Units are dealt out one by one, since neighbours cost about the
+ * same and later ones more. Each round begins with another worker, so that none gets the last units
+ * of all heads. */
 static bool is_mine(const struct worker *w, const struct attend *a, int turn, int head,
                     int n_kv_heads)
 {

@@ -21,8 +21,8 @@ struct attend {
                            brings nothing; NULL: none */
     bool rounded;       /* over a cache in fewer bits than f32 the products may be of bf16, as
                            those of the matrices are */
-    bool own_heads;     /* each worker attends its share of the cache's heads, and of the queries'
-                           that go with them; else heads and rows are dealt out */
+    bool own_heads;     /* each worker attends its share of the key heads, with the query heads that
+                           read them; else heads and rows are dealt out */
 };
 
 /* Queries that follow each other in one sequence. */
@@ -33,7 +33,7 @@ struct attend_run {
     int n;
 };
 
-/* Those of its queries that lie in [begin, end) of the call's; n is 0 where there are none. */
+/* The part of a run whose queries are rows [begin, end) of the call; n is 0 where there is none. */
 struct attend_run attend_run_within(const struct attend_run *run, int begin, int end);
 
 /* slopes[n_heads] of Press et al. 2022, whose largest exponent is bias_max (8 in the paper). */

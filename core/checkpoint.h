@@ -3,8 +3,8 @@
  *
  * Owns every mapping and the table from names to tensors. Opening touches nothing but the directory
  * itself, so a directory that holds only a tokenizer serves `tgen tokenize`; tensors are loaded
- * when a model asks for them. Sentences of what lies in the directory name the file in it; who
- * calls puts the directory in front.
+ * when a model asks for them. Sentences name the file within the directory; the caller puts the
+ * directory in front.
  */
 #ifndef CORE_CHECKPOINT_H
 #define CORE_CHECKPOINT_H
@@ -48,9 +48,9 @@ const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i);
 /* The file that it lies in. */
 const char *checkpoint_tensor_file(const struct checkpoint *c, const struct tensor *t);
 
-/* For who waits for something else anyway: readies some of the tensors' pages (file_touch), a
- * moment's work, and moves on the place, which begins as {0, 0}. False where nothing is left to do.
- */
+/* For a caller that waits for something else anyway: readies some of the tensors' pages
+ * (file_touch), a moment's work, and moves on the place, which begins as {0, 0}. False where
+ * nothing is left to do. */
 struct checkpoint_place {
     size_t tensor, byte;
 };

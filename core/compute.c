@@ -1,7 +1,7 @@
 /*
- * The thread pool. Threads are made once. Who waits, for the next run or at a barrier for the
- * others, spins for a moment, because it will not be long, and then sleeps, because then somebody
- * else has the CPU.
+ * The thread pool. Threads are made once. A thread that waits, for the next run or at a barrier,
+ * spins for a moment, since most waits are short, and then sleeps, since a longer one means that
+ * somebody else has the CPU.
  */
 #include "core/compute.h"
 
@@ -30,7 +30,8 @@ enum {
     SPINS_BETWEEN_RUNS = 1 << 13 /* about the time that sampling and writing take */
 };
 
-/* Read or written by many threads at a time, so that what others write lies APART. */
+/* Used by many threads at once. Each lies APART, so that writing one does not slow readers of
+ * another. */
 struct counter {
     alignas(APART) atomic_uint n;
 };
@@ -53,9 +54,9 @@ struct compute {
 
     /* of the caller alone */
     bool slept;     /* in this run, at a barrier */
-    int64_t waited; /* nanoseconds of this run, at barriers, but for moments */
-    int n_alone;    /* runs that it still makes alone */
-    int alone_next; /* how many it makes the next time that the others keep it waiting */
+    int64_t waited; /* nanoseconds of this run at barriers; waits within MOMENT do not count */
+    int n_alone;    /* runs that are still made alone */
+    int alone_next; /* how many will be, the next time that the others keep it waiting */
 };
 
 static void relax(void)
@@ -108,7 +109,8 @@ static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, i
     return true;
 }
 
-/* The same by the caller, at a barrier: moments are not worth a look at the clock. */
+/* The same for the caller at a barrier, timed; a wait within MOMENT is not worth two looks at the
+ * clock. */
 static void wait_timed(struct compute *c, unsigned phase)
 {
     if (spin_change(&c->phase.n, phase, MOMENT))
@@ -119,9 +121,9 @@ static void wait_timed(struct compute *c, unsigned phase)
     c->waited += now() - began;
 }
 
-/* Changes *counter and wakes whoever sleeps over it. No change slips past a sleeper: either it is
- * seen here, or the sleeper, which says so before the kernel's last look, is not put to sleep; all
- * four are sequentially consistent. */
+/* Changes *counter and wakes whoever sleeps over it. No change slips past a sleeper: either its
+ * count is seen here, or the kernel, which looks at *counter after the sleeper has counted itself,
+ * does not put it to sleep. All four accesses are sequentially consistent. */
 static void change(struct compute *c, atomic_uint *counter)
 {
     atomic_fetch_add(counter, 1);

@@ -32,15 +32,16 @@ void compute_close(struct compute *c);
 int compute_n_threads(const struct compute *c);
 const struct kernels *compute_kernels(const struct compute *c);
 
-/* Runs task on every worker, or on the caller as the only one, and returns when all have finished.
- * Not reentrant. */
+/* Runs task on every worker, or on the caller as the only one where the CPUs are busy, and returns
+ * when all have finished. Not reentrant. */
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context);
 
 /* Waits until every worker has come here; what each wrote before is visible to all behind it. */
 void worker_sync(struct worker *w);
 
-/* The same thread apart: the only worker of its own steps, who waits for the others where they all
- * call worker_meet; and again as one of those that share steps. */
+/* worker_apart: the same thread as the only worker of steps of its own, which meets the others only
+ * in worker_meet; all threads must call that. worker_together: again as one of those that share
+ * steps. */
 struct worker worker_apart(const struct worker *w);
 struct worker worker_together(const struct worker *w);
 

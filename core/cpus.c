@@ -28,7 +28,7 @@ static int read_words(const char *dir, const char *name, char a[32], char b[32])
     return n;
 }
 
-/* The CPUs that so many microseconds in each period of so many are worth; "max" or -1: no limit. */
+/* A quota in microseconds of each period, as CPUs; "max" or -1: no limit. */
 static double limit_of(const char *quota, const char *period)
 {
     long used, of;
@@ -46,8 +46,8 @@ static double limit_in(const char *dir)
     return found ? limit_of(quota, period) : INFINITY;
 }
 
-/* The least that the group or one that it is part of sets: within a container its path may mean
- * nothing, while the root is the container's own group. */
+/* The smallest limit of the group and of those that it is part of. Within a container its path may
+ * mean nothing, while the root is the container's own group. */
 static double limit_up(const char *root, const char *group)
 {
     char dir[PATH_MAX];
@@ -62,7 +62,7 @@ static double limit_up(const char *root, const char *group)
     return least;
 }
 
-/* Whether a list of controllers, which commas part, has that of CPUs. */
+/* Whether a list of controllers, separated by commas, has that of CPUs. */
 static bool has_cpu(const char *list)
 {
     for (; list; list = strchr(list, ',')) {

@@ -1,7 +1,7 @@
 /*
  * How many CPUs this process may keep busy: those that its threads may run on, and no more than a
- * container's share of time comes to. Whoever takes more is stopped for the rest of each period,
- * one thread while the others wait for it.
+ * container's share of time comes to. A process that takes more is stopped for the rest of each
+ * period: then some thread is stopped while the others wait for it.
  */
 #ifndef CORE_CPUS_H
 #define CORE_CPUS_H

@@ -65,7 +65,7 @@ void draft_free(struct draft *d)
     }
 }
 
-/* Where the pair that ends at `place` has its slot: an empty one where it is new. */
+/* The slot of the pair that ends at `place`; an empty one where the pair is new. */
 static int32_t *slot(struct draft *d, int place)
 {
     const int32_t a = d->ids[place - 1], b = d->ids[place];

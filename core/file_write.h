@@ -25,7 +25,7 @@ bool file_write_at(const struct file_write *f, size_t offset, const void *data, 
 /* Brings it to the disk. */
 bool file_write_close(struct file_write *f, struct err *e);
 
-/* Gives it up without a word; harmless behind close. */
+/* Closes it without a word about failures; harmless behind close. */
 void file_write_abandon(struct file_write *f);
 
 #endif

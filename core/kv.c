@@ -37,7 +37,7 @@ static size_t values_bytes(const struct kv *kv)
     return KV_PAGE * kv_value_stride(kv) * element_bytes[kv->type];
 }
 
-/* Of one head's piece of a page. */
+/* Bytes of one head's piece of a page. */
 static size_t piece_bytes(const struct kv *kv)
 {
     const size_t scales = kv->type == KV_Q8 ? 2 * KV_PAGE * sizeof(float) : 0;
@@ -107,7 +107,7 @@ static void put_value(const struct kernels *kernels, const struct kv *kv, const 
         b->v_scales[at] = scale;
 }
 
-/* Puts keys from place `at` of the block on, as many as go at once, but n at most.
+/* Stores keys from place `at` of the block on: as many as the kernel takes at once, at most n.
  * Returns how many. */
 static int put_keys(const struct kernels *kernels, const struct kv *kv, const struct kv_block *b,
                     size_t at, int n, const float *k, size_t stride)

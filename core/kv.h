@@ -57,19 +57,19 @@ struct kv_block {
     float *v_scales;
 };
 
-/* v_dim, and what fills its last vector. */
+/* v_dim rounded up to whole vectors. */
 size_t kv_value_stride(const struct kv *kv);
 
-/* Of a page: KV_PAGE positions of all heads. */
+/* Bytes of a page: KV_PAGE positions of all heads. */
 size_t kv_page_bytes(const struct kv *kv);
 
-/* Of all pages; false where that overflows. */
+/* Bytes of all pages; false on overflow. */
 bool kv_bytes(const struct kv *kv, size_t *out);
 
 struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block);
 
-/* How many of their first n blocks two sequences have in common from the beginning on, being the
- * same pages of the pool. */
+/* How many blocks two sequences have in common at their beginnings, of the first n: the same pages
+ * of the pool. */
 int kv_shared(const struct kv *kv, int a, int b, int n);
 
 /* Writes keys [n, k_dim] and values [n, v_dim] of one head, k_stride and v_stride floats apart, at
@@ -80,7 +80,7 @@ void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, in
 /* All pages free, all tables empty. */
 void kv_pages_reset(struct kv_pages *pages);
 
-/* How many free pages it takes before positions [begin, end) of a sequence can be put: those that
+/* How many free pages are needed before positions [begin, end) of a sequence can be put: those that
  * it lacks, and copies of those that it shares. */
 int kv_pages_wanted(const struct kv_pages *pages, int sequence, int begin, int end);
 

@@ -47,11 +47,11 @@ struct product {
     size_t y_stride;
     size_t k; /* sums are over [k, k + n_k) */
     size_t n_k;
-    size_t n_first; /* of two sums at once, the first is over so many; or 0 */
+    size_t n_first; /* where both sums are made at once: inputs that the first covers; else 0 */
     bool add;
 };
 
-/* What x becomes to be multiplied with a matrix. */
+/* The form of x that suits a matrix best. */
 static struct operand_kind best_kind(const struct kernels *kernels, const struct linear *l)
 {
     const size_t group = l->quant && !l->transposed ? quant_i8_group(l->quant) : 0;
@@ -200,7 +200,7 @@ void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
         operand_make(w, x, &kind);
 }
 
-/* The first sums of all outputs, with x in its form. */
+/* A product that makes the first sums of all outputs, with x already in its form. */
 static struct product product_of(struct worker *w, const struct linear *l, struct operand *x,
                                  float *y, size_t y_stride, enum linear_store store)
 {
@@ -218,8 +218,8 @@ static struct product product_of(struct worker *w, const struct linear *l, struc
                             .add = store == LINEAR_ADD};
 }
 
-/* Whether l has two sums, and so few rows of x that reading takes longest and n_sums for each of
- * them fit the room. */
+/* Whether l has two sums, and x so few rows that reading the weights takes longest and n_sums
+ * floats for each row fit the room. */
 static bool fits_sums(const struct linear *l, const struct operand *x, size_t n_sums)
 {
     return first_sum(l) < (size_t)l->n_in && x->room && x->n * n_sums <= x->room->n_sums;
@@ -233,8 +233,8 @@ static float *room_for_sums(const struct worker *w, const struct operand *x)
     return x->room->sums + worker_phase(w) % 2 * x->room->n_sums;
 }
 
-/* All first and then all second sums, shared out together: these into second [x->n, n_out]. Behind
- * it every worker may read them. */
+/* All first and all second sums, shared out as one list; the second ones go to second [x->n,
+ * n_out]. Ends with a sync, so that every worker may read them. */
 static void apply_both(struct worker *w, struct product *p, float *second)
 {
     const size_t n_out = (size_t)p->l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
@@ -291,7 +291,7 @@ static bool lie_together(const struct linear *const *all, int n)
     return true;
 }
 
-/* As one product, whose sums all wait in the room. */
+/* As one product, whose sums are all kept in the room until they are added. */
 static void apply_together(struct worker *w, const struct linear *const *all, int n,
                            const struct linear *whole, struct operand *x, float *const *y)
 {

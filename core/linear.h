@@ -42,25 +42,25 @@ bool linear_supports(enum dtype dtype);
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store);
 
-/* y[i] [x->n, n_out of all[i]] = all[i] x for n matrices, in their order. Few rows of x read
- * windows of one transposed matrix as one product: whole rows, a third faster than pieces of them.
- */
+/* y[i] [x->n, n_out of all[i]] = all[i] x for n matrices, in their order. For few rows of x,
+ * matrices that are parts of one transposed matrix become one product, which reads whole rows: a
+ * third faster than pieces of them. */
 void linear_apply_all(struct worker *w, const struct linear *const *all, int n, struct operand *x,
                       float *const *y);
 
 /* As linear_apply for the outputs [begin, end) of the caller's own choice, the first of which goes
- * to y[i, 0]. Where x has not got the form yet, all workers come here at first. */
+ * to y[i, 0]. The first call, which makes the form of x, must be made by all workers. */
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
                        size_t end, float *y, size_t y_stride, enum linear_store store);
 
-/* What linear_apply makes of x, where there is room for that. */
+/* The form that linear_apply gives x, where there is room for it. */
 enum operand_form linear_form(const struct kernels *kernels, const struct linear *l);
 
 /* Makes the form that linear_apply would make, ahead of products with parts of x. */
 void linear_prepare(struct worker *w, const struct linear *l, struct operand *x);
 
-/* The outputs that linear_apply gives this worker: whoever goes on with its own results alone need
- * not sync. */
+/* The outputs that linear_apply gives this worker. A worker that goes on with its own results alone
+ * need not sync. */
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
 /* Whether every worker's share is the same number of whole parts of the n_out outputs, of which

@@ -81,7 +81,8 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Where nothing has ever been written, there may be no memory of one's own to read from. */
+/* Pages that nobody has written may all be one page of zeros, so they are written before any is
+ * read. */
 static void touch(struct worker *w, void *context)
 {
     const struct machine *m = context;

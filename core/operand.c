@@ -1,5 +1,6 @@
 /*
- * Few rows are made by every worker for itself, which is cheaper than waiting; many are shared out.
+ * Makes the forms of rows. Those of few rows are made by every worker for itself, which is cheaper
+ * than waiting; those of many are shared out.
  */
 #include "core/operand.h"
 
@@ -9,13 +10,13 @@
 #include <string.h>
 
 enum {
-    FEW_ROWS = 4, /* made by everybody */
+    FEW_ROWS = 4, /* up to so many are made by every worker */
     SUM_ROWS = 8, /* partial sums (linear.c) have a double buffer for so many rows; a row of floats
                      is no larger than two rows of bf16, in which room is counted */
     LINE = 64     /* bytes of a cache line */
 };
 
-/* int8 with the smallest groups takes less than bf16. */
+/* Bytes of a row in its largest form, bf16: int8 takes less, even with the smallest groups. */
 static bool room_row_bytes(size_t n_k, size_t *bytes)
 {
     if (!checked_add(n_k, KERNELS_I8_BLOCK, bytes) || !checked_mul(*bytes, 2, bytes))
@@ -24,7 +25,7 @@ static bool room_row_bytes(size_t n_k, size_t *bytes)
     return true;
 }
 
-/* Rows of forms. */
+/* How many rows the room holds. */
 static bool room_forms(size_t n_rows, int n_workers, size_t *n)
 {
     return checked_add(n_rows, (size_t)n_workers * FEW_ROWS, n);

@@ -1,6 +1,6 @@
 /*
- * The left side of products: rows of activations, as everybody writes them, in f32, and as kernels
- * want them beside some weights: rounded to bf16, or to int8 in groups that share a scale. A form
+ * The left side of products: rows of activations in f32, as they are written, and in the forms that
+ * kernels want for some weights: rounded to bf16, or to int8 in groups that share a scale. A form
  * is made when the first matrix asks for it and kept for the others that read the same rows.
  *
  * Owns nothing: rows and room are the caller's. Knows no weights; linear.c says which form it
@@ -18,11 +18,11 @@ enum operand_form {
     OPERAND_I8_SPLIT /* codes in the order that weights of 4 bits ask for (kernels.h) */
 };
 
-/* What rows become. Groups and an order are those of OPERAND_I8. */
+/* A form with its parameters; group and order are for int8 alone. */
 struct operand_kind {
     enum operand_form form;
     size_t group;
-    const uint32_t *order; /* [n_k] or NULL: which value comes when; kept */
+    const uint32_t *order; /* [n_k] or NULL: which value comes when; borrowed */
 };
 
 /* The most values that an order may have. */
@@ -65,8 +65,8 @@ struct operand operand_rows(const float *x, size_t x_stride, size_t n, size_t n_
  * one, it stays with f32. */
 struct operand operand_part(const struct operand *o, size_t first, size_t n);
 
-/* Makes them so, unless they are already; all workers come here. Returns false where there is no
- * room for it. */
+/* Brings the rows to that form, unless they have it already; all workers come here. Returns false
+ * where there is no room for it. */
 bool operand_make(struct worker *w, struct operand *o, const struct operand_kind *kind);
 
 #endif

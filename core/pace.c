@@ -15,14 +15,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double FIRST_ROW_COST = 0.35; /* of another row, in passes of one, until it is known */
-static const double CHEAP_ROW = 0.1;       /* as little as another row may cost */
+static const double FIRST_ROW_COST = 0.35; /* of another row, in one-row passes, until known */
+static const double CHEAP_ROW = 0.1;       /* the least that another row may cost, likewise */
 static const double TRIALS = 0.003;   /* of the time goes into trying what did not seem to pay */
-static const double MOST_SPARE = 1;   /* passes that trials may cost at once */
+static const double MOST_SPARE = 1;   /* passes of one row that trials may cost at once */
 static const double LEAST_LOSS = 0.1; /* that a trial is charged with */
 static const double RISE = 0.05;      /* how far a time follows a slower one, ... */
 static const double MOST_RISE = 1.02; /* ... and no further than that */
-static const double WORTH = 1.03;     /* times as fast as without, or nothing is carried */
+static const double WORTH = 1.03;     /* the factor by which guesses must be faster */
 static const double FIRST_WEIGHT = 2; /* of a chance before anything is seen, in guesses */
 static const double MOST_WEIGHT = 16; /* guesses that a chance remembers */
 
@@ -34,8 +34,8 @@ void pace_init(struct pace *p)
         p->chance[i] = (struct pace_chance){fmin(0.1 * i, 0.8), FIRST_WEIGHT};
 }
 
-/* Known: what more than one pass has told of. The first one may have been slow for reasons that do
- * not come back. */
+/* Known: seen in more than one pass. The first may have been slow for reasons that do not come
+ * back. */
 static bool is_known(const struct pace *p, int n_rows)
 {
     return p->time[n_rows].n_seen > 1;
@@ -57,7 +57,7 @@ static int class_of(int match)
     return match < PACE_LONGEST_MATCH ? match : PACE_LONGEST_MATCH;
 }
 
-/* Tells of matches of other lengths too, the less the more they differ. */
+/* Counts for matches of other lengths too, the less the more they differ. */
 void pace_saw_guess(struct pace *p, int match, bool right)
 {
     for (int i = 1; i <= PACE_LONGEST_MATCH; i++) {
@@ -86,7 +86,7 @@ static double expect_seconds(const struct pace *p, int n_rows)
     return fmin(from + (n_rows - below) * fmax(row, 0), n_rows * p->time[1].seconds);
 }
 
-/* And what it would take where rows are cheap, and all that was seen an accident. */
+/* What it would take if rows were cheap, and all that was seen an accident. */
 static double hope_seconds(const struct pace *p, int n_rows)
 {
     const double cheap = p->time[1].seconds * (1 + (n_rows - 1) * CHEAP_ROW);

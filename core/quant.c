@@ -163,8 +163,8 @@ static bool check_zeros(struct quant *q, const struct tensor *t, bool less_one, 
            expect_shape(t, q->zeros_packed ? divide_up(rows, per_word) : rows, q->n_groups, e);
 }
 
-/* An index that holds -1 has never been filled in: compressed-tensors then takes the columns in
- * order. So does one that says so (GPTQ without act-order), which is faster left aside. */
+/* An index that holds -1 was never filled in: compressed-tensors then takes the columns in order.
+ * One that names them in order (GPTQ without act-order) is ignored, too, because that is faster. */
 static bool check_g_idx(struct quant *q, const struct tensor *t, struct err *e)
 {
     if (q->layout->dtype != DTYPE_I32 || q->type == QUANT_AWQ)

@@ -1,11 +1,11 @@
 /*
  * How one matrix is stored quantised, and products with it where it lies. Each format is codes,
- * scales and perhaps zero points, w(r, k) = (code(r, k) - zero) * scale, in an order of its own. In
- * f32, codes are decoded tile by tile on the stack, or FP8 for few rows as it lies, and the product
- * is rounded once: originals that compute in f16 or bf16 round it once more, and so does FP8 in
- * bf16. In whole numbers, codes meet activations in int8 as they lie, or, where formats have them
- * in columns, block by block. No copy of the matrix is made, unless somebody asks for one
- * (quant_weave.h).
+ * scales and perhaps zero points, w(r, k) = (code(r, k) - zero) * scale, in an order of its own.
+ * For products in f32, codes are decoded tile by tile on the stack (FP8 is taken as it lies for few
+ * rows), and code times scale is rounded once: originals that compute in f16 or bf16 round it once
+ * more, and so do products of FP8 in bf16. For products in whole numbers, codes are taken as they
+ * lie or, from formats in columns, block by block; activations are in int8. No copy of the matrix
+ * is made, unless somebody asks for one (quant_weave.h).
  *
  * Owns nothing: all are views into the checkpoint, aligned to nothing. quant_init alone reads what
  * a file may have wrong; behind it nothing fails.
@@ -74,7 +74,7 @@ struct quant {
 bool quant_init(struct quant *q, const struct quant_format *format, const struct quant_parts *parts,
                 size_t n_out, size_t n_in, struct err *e);
 
-/* Bytes of codes, scales and zero points that a row has a share of. */
+/* Bytes of a row: its codes and its share of scales and zero points. */
 double quant_row_bytes(const struct quant *q);
 
 /* kernels->linear_rows with rows [row, row + a->n_w) of *q for weights; a->n_k is n_in, w and
@@ -90,7 +90,7 @@ void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size
                       const struct linear_args *a);
 
 /* kernels->linear_cols with rows [row, row + a->n_k) of *q, from a column on that is a multiple of
- * 8: y[i, c] sums over rows. For whoever looks at a matrix from the other side. */
+ * 8: y[i, c] sums over rows. For whoever multiplies with the matrix transposed. */
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,
                             size_t column, const struct linear_args *a);
 
@@ -98,11 +98,12 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
  * whole-numbered product. */
 size_t quant_i8_group(const struct quant *q);
 
-/* Whether quant_apply_i8 wants their codes in the split order (kernels.h). */
+/* Whether quant_apply_i8 wants the activations' codes in the split order (kernels.h). */
 bool quant_is_split(const struct quant *q);
 
-/* kernels->linear_i8 with rows [row, row + a->n_w) of *q for weights: a tells all but them, x with
- * its values in q->order. A woven matrix takes kernels of a level that has linear_woven. */
+/* kernels->linear_i8 with rows [row, row + a->n_w) of *q for weights: *a holds all but the weights;
+ * the values of x are in q->order. A woven matrix takes kernels of a level that has linear_woven.
+ */
 void quant_apply_i8(const struct kernels *kernels, const struct quant *q, size_t row,
                     const struct linear_i8_args *a);
 

@@ -1,5 +1,5 @@
 /*
- * From codes where they lie to tiles of f32, or to kernels that take them so. A row's codes are
+ * From codes where they lie to tiles of f32, or to kernels that take codes. A row's codes are
  * decoded in pieces of PIECE_K; what differs between formats is where its codes, scales and zero
  * points are. GPTQ and AWQ store the matrix column by column (quant_columns.c), and woven ones word
  * by word, so a strip of it is first brought into rows of codes, still four bits each. Whether the
@@ -33,7 +33,7 @@ enum {
 
 /* ---- scales and zero points ---- */
 
-/* Of one row: group g's is element first + g * step. */
+/* Where a row's scales or zero points lie: group g's is element first + g * step. */
 struct line {
     size_t first, step;
     unsigned shift; /* within a word */
@@ -70,7 +70,7 @@ static float e8m0_to_f32(unsigned char code)
     return f;
 }
 
-/* Of groups [g, g + n): where they lie side by side, those of rows behind it too. */
+/* Scales of groups [g, g + n). Where they lie side by side, n may reach into the rows behind. */
 static void read_scales(const struct kernels *kernels, const struct quant *q, size_t row, size_t g,
                         size_t n, float *out)
 {
@@ -92,7 +92,7 @@ static void read_scales(const struct kernels *kernels, const struct quant *q, si
         kernels->to_f32[q->scale_dtype](out, line.step == 1 ? from : gathered, n);
 }
 
-/* The same of zero points. Returns out, or NULL where the codes mean themselves. */
+/* The same for zero points. Returns out, or NULL where a code is itself the value. */
 static const float *read_zeros(const struct quant *q, size_t row, size_t g, size_t n, float *out)
 {
     const int offset = q->layout->offset;
@@ -189,7 +189,7 @@ static void words_of_piece(const struct quant *q, size_t row, size_t n_rows, siz
 
 /* ---- products ---- */
 
-/* Columns that have been sorted would meet x in another order. */
+/* Products in f32 take x in its own order, in which sorted columns are not. */
 static const struct quant *as_stored(const struct quant *q)
 {
     return q->stored ? q->stored : q;
@@ -269,7 +269,7 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
 
 /* ---- products with FP8 as it lies ---- */
 
-enum { F8_SCALES = 4096 }; /* at hand at once */
+enum { F8_SCALES = 4096 }; /* read at a time */
 
 /* Whether the blocks of scales are as struct linear_f8_args wants them. */
 static bool has_f8_blocks(const struct quant *q)
@@ -414,7 +414,8 @@ static void set_weights(struct linear_i8_args *a, const struct quant *q, size_t 
     a->zero_row = row;
 }
 
-/* A part of a strip that is woven, from a row on: all of it is computed, on the side. */
+/* A part of a woven strip, from a row on. Kernels take whole strips, so the strip is computed into
+ * a buffer, and its part copied out. */
 static void apply_woven_part(const struct kernels *kernels, const struct quant *q, size_t row,
                              const struct linear_i8_args *a)
 {

@@ -1,8 +1,8 @@
 /*
  * GPTQ stores 8 inputs of an output in a word, word beside word for all outputs; AWQ 8 outputs of
  * an input. For products in whole numbers some rows at a time are brought into a block on the
- * stack, as the kernels would have them in a matrix of QUANT_PACKED4, woven where they want that:
- * reading the words takes most of the time with few rows of x, and little with many.
+ * stack, in the layout of QUANT_PACKED4, or woven where the kernels want that: reading the words
+ * takes most of the time with few rows of x, and little with many.
  */
 #include "core/quant_columns.h"
 
@@ -20,13 +20,13 @@ unsigned quant_columns_place(const struct quant *q, size_t row)
     return q->type == QUANT_AWQ ? awq[row % 8] : row % 8;
 }
 
-/* Short loops over vectors must go, or these live in memory. */
+/* Short loops over arrays of vectors must be unrolled, or these live in memory. */
 #define UNROLL _Pragma("GCC unroll 8")
 
 /* Four words that take the same steps; every compiler that is supported knows such vectors. */
 typedef uint32_t four_words __attribute__((vector_size(16)));
 
-/* Of the words of a, which are 0 to 3, and b, 4 to 7. */
+/* A vector of chosen words: 0 to 3 are those of a, 4 to 7 those of b. */
 #ifdef __clang__
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -64,8 +64,7 @@ static void transpose_codes(four_words w[8])
     }
 }
 
-/* 8 words of AWQ's codes, for each of 8 inputs four -> a word of 8 inputs for each of 32 outputs.
- */
+/* Four words of AWQ's codes for each of 8 inputs -> a word of 8 inputs for each of 32 outputs. */
 static void outputs_of_awq(const struct quant *q, four_words w[8], uint32_t out[32])
 {
     transpose_codes(w);
@@ -82,7 +81,7 @@ static void outputs_of_awq(const struct quant *q, four_words w[8], uint32_t out[
     }
 }
 
-/* The next 8 inputs are asked for: processors foresee no steps as wide as n_out. */
+/* Prefetches the next 8 inputs: processors do not foresee steps as wide as n_out. */
 static void words_of_awq(const struct quant *q, size_t row, size_t n_rows, size_t k,
                          uint32_t *words, size_t step)
 {
@@ -129,8 +128,8 @@ void quant_columns_words(const struct quant *q, size_t row, size_t n_rows, size_
 
 /* ---- blocks ---- */
 
-/* What fits the L2 of most machines. Rows that are not woven are a cache line further apart than
- * they are long, or those of some lengths would drive each other out of L1. */
+/* What fits the L2 of most machines. Rows that are not woven are padded by a cache line, or those
+ * of some lengths would evict each other from L1. */
 enum {
     BLOCK_ROWS = 256,
     BLOCK_GRAIN = KERNELS_WOVEN,
@@ -139,14 +138,14 @@ enum {
     BLOCK_GROUPS = BLOCK_WORDS / 4,
 };
 
-/* BLOCK_ROWS rows at the most, as a matrix of QUANT_PACKED4 has them. */
+/* At most BLOCK_ROWS rows, in the layout of QUANT_PACKED4. */
 struct block {
     uint32_t codes[BLOCK_WORDS];
     unsigned char scales[BLOCK_GROUPS * 4];
     uint32_t zeros[BLOCK_GROUPS / 8 + BLOCK_GROUPS / BLOCK_GRAIN]; /* one more for each group */
 };
 
-/* As many as there is room for. */
+/* How many rows of *q a block has room for. */
 static size_t block_rows(const struct quant *q)
 {
     const size_t by_codes = BLOCK_WORDS / (q->n_in / 8 + BLOCK_GAP);
@@ -172,8 +171,8 @@ static void turn_words(const unsigned char *from, size_t stride, uint32_t *to, s
         memcpy(to + i * to_stride, &w[i], sizeof *w);
 }
 
-/* Codes of outputs [row, row + n) -> rows `stride` words apart. Rows of a column that comes soon
- * are asked for: processors foresee no steps as wide as n_out. */
+/* Codes of outputs [row, row + n) -> rows `stride` words apart. Prefetches columns that come soon:
+ * processors do not foresee steps as wide as n_out. */
 static void rows_of_gptq(const struct quant *q, size_t row, size_t n, uint32_t *codes,
                          size_t stride)
 {
@@ -282,7 +281,8 @@ void quant_columns_strips(const struct quant *q, size_t row, size_t n, uint32_t 
     strips_of_scales(q, row, n, scales);
 }
 
-/* Fills in what a tells of its n_w weights from a row on. */
+/* Brings the a->n_w outputs from `row` on into the block, and sets what *a says of their layout and
+ * zero points. */
 static void block_fill(struct block *block, const struct quant *q, size_t row, bool woven,
                        struct linear_i8_args *a)
 {

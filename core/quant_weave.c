@@ -1,8 +1,8 @@
 /*
- * Codes in rows go word by word of a strip's rows; those in columns (GPTQ's, AWQ's) lie nearly so
- * already and become the same as int4 in rows. A woven matrix is codes, scales and, where they were
- * in columns, zero points, one behind the other; rows behind the last whole strip lie in rows. The
- * order of columns that are sorted comes last.
+ * Codes in rows are interleaved word by word over the rows of a strip; those in columns (GPTQ's,
+ * AWQ's) lie nearly so already and become the same as int4 in rows. A woven matrix is codes, scales
+ * and, where they were in columns, zero points, one behind the other; rows behind the last whole
+ * strip are not interleaved. Where columns are sorted, their order comes last.
  */
 #include "core/quant_weave.h"
 
@@ -31,7 +31,7 @@ static size_t scales_bytes(const struct quant *q)
     return q->n_out * q->n_groups * SCALE_BYTES;
 }
 
-/* Of zero points that are written. */
+/* Bytes of the zero points that are written. */
 static size_t zeros_bytes(const struct quant *q)
 {
     return q->layout->in_columns ? q->n_out / 8 * q->n_groups * sizeof(uint32_t) : 0;
@@ -42,7 +42,7 @@ static size_t group_of(const struct quant *q, size_t k)
     return quant_layout_word(q->g_idx + 4 * k);
 }
 
-/* Sorted, columns must be whole groups, or a scale would be another column's. */
+/* Sorted columns must be whole groups, or a scale would be another column's. */
 static bool can_sort(const struct quant *q)
 {
     size_t left[QUANT_LAYOUT_MAX_GROUPS];
@@ -69,7 +69,7 @@ size_t quant_woven_bytes(const struct kernels *kernels, const struct quant *q)
            (q->g_idx ? q->n_in * sizeof *q->order : 0);
 }
 
-/* Groups one after another, each column where it was among those of its group. */
+/* Group after group; within one, columns keep their order. */
 static void sort_columns(const struct quant *q, uint32_t *order)
 {
     size_t next[QUANT_LAYOUT_MAX_GROUPS];

@@ -17,7 +17,9 @@
 
 enum { GROUP = 64, SMALL_GROUP = 32, LONGEST_ALONE = 128, STRIP = 16 };
 
-/* In sixteenths. 64 scales, each tried as it is, would lower the error by one or two hundredths. */
+/* What the largest value of a group is mapped to, in sixteenths of a code; least squares then gives
+ * each try its scale. Trying 64 scales as they are would lower the error by one or two hundredths.
+ */
 static const int16_t tries[QUANT_TRIES] = {120, 128, 136, 144};
 
 /* ---- plan ---- */
@@ -123,7 +125,8 @@ static void read_strip(const struct kernels *kernels, const struct quantize_sour
     }
 }
 
-/* Whole numbers in the ratio of what errors in the columns of a group cost, given or NULL. */
+/* Weights in whole numbers, in proportion to cost [n], what errors in the columns of a group cost;
+ * all equal where it is NULL. */
 void quantize_weigh_group(const float *cost, size_t n, int16_t *weights)
 {
     float most = 0;

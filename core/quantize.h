@@ -2,13 +2,13 @@
  * Quantises one matrix: F32, F16 or BF16 in, the tensors of a format of quant.h out, in exactly the
  * layout that compressed-tensors stores and quant_init takes, or woven for this machine's kernels.
  *
- * With eight bits the largest of a row gets the last code: other scales were tried, and what they
- * gain does not show in a model's guesses. With four each group gets the scale of least squares for
- * the best of a few sets of codes, errors weighing as much as the caller says of their columns.
- * Rows are independent of each other, and the kernels behind this are EXACT: the bits depend
- * neither on threads nor on the machine.
+ * With eight bits the largest value of a row gets the last code: what other scales gained did not
+ * show in a model's guesses. With four each group gets the scale of least squares for the best of a
+ * few sets of codes, errors weighing as much as the caller says of their columns. Rows are
+ * independent of each other, and the kernels behind this are EXACT: the bits depend neither on
+ * threads nor on the machine.
  *
- * Who knows what a matrix is applied to can have more, with four bits: columns that come later make
+ * With four bits, factors from what a matrix is applied to gain more: columns that come later make
  * good what rounding has done to earlier ones (Frantar et al. 2022, "GPTQ"), within blocks of
  * columns, so that the work grows with the matrix and not with its square.
  */
@@ -33,7 +33,7 @@ struct quantize_source {
     size_t n_matrices, n_out, n_in;
     bool transposed; /* each is [n_in, n_out], as GPT-2 has it, and not [n_out, n_in] */
     const float
-        *importance; /* [n_in]: the mean square of what meets a column, or NULL: all alike */
+        *importance; /* [n_in]: the mean square of each column's inputs, or NULL: all alike */
 
     /* The factors of all blocks of columns, one behind the other, as quantize_factor makes them
      * from sums over what meets the columns; or NULL. Not for transposed ones. */

@@ -15,7 +15,8 @@ bool quantize_factor_rows(const struct kernels *kernels, const struct quantize_s
                           const struct quantized *to, size_t begin, size_t end,
                           const int16_t *tries, float *scratch);
 
-/* Whole numbers in the ratio of what errors in the columns of a group cost, given or NULL. */
+/* Weights in whole numbers, in proportion to cost [n], what errors in the columns of a group cost;
+ * all equal where it is NULL. */
 void quantize_weigh_group(const float *cost, size_t n, int16_t *weights);
 
 /* As BF16, which the scale has been rounded to, or as F16, whose subnormals hold less of it. False

@@ -165,7 +165,7 @@ static float usable(float score)
     return score > FLT_MAX ? FLT_MAX : score >= -FLT_MAX ? score : -INFINITY;
 }
 
-/* Ranks behind every score that is not never, and before those that are. */
+/* Ranks behind every usable score, and before those of -INFINITY. */
 static const struct candidate nobody = {.key = -INFINITY, .id = -1};
 
 enum { LANES = 32 };

@@ -8,7 +8,8 @@
 #include "core/base.h"
 
 /* The dtypes of the safetensors format. The first three are those of plain weights, as kernels
- * number them; some of the others hold the codes of quantised ones, the rest is known by size. */
+ * number them; some of the others hold the codes of quantised ones; of the rest only the size is
+ * known. */
 enum dtype {
     DTYPE_F32,
     DTYPE_F16,

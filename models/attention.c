@@ -15,7 +15,7 @@ static float clamp(float x, float limit)
     return x < -limit ? -limit : x > limit ? limit : x;
 }
 
-/* Each worker clamps the outputs that it has just computed: it finds them in the same share. */
+/* Each worker clamps the outputs that it has just computed, which are its share here too. */
 static void clip(const struct worker *w, const struct pass *p, float *rows, int n_out)
 {
     const float limit = p->spec->clip_qkv;
@@ -114,8 +114,8 @@ static void remember_run(const struct worker *w, const struct pass *p, int layer
            stride, p->value + at, stride);
 }
 
-/* Of all rows, for this worker's heads, or its share of all, head by head: what stands side by side
- * is put at once. */
+/* The same for all rows, for this worker's heads or its share of all, head by head: positions that
+ * stand side by side are stored at once. */
 static void remember(const struct worker *w, const struct pass *p, int layer, bool own_heads)
 {
     const size_t n = (size_t)p->n, n_heads = (size_t)p->spec->num_key_value_heads;
@@ -132,8 +132,8 @@ static void remember(const struct worker *w, const struct pass *p, int layer, bo
     }
 }
 
-/* Whether each worker projects to whole heads, and to the queries of its keys: then it goes on with
- * them without waiting for the others. */
+/* Whether each worker's share of the projections is whole heads, keys with the queries that read
+ * them: then it goes on with these without waiting for the others. */
 static bool has_own_heads(const struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];

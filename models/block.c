@@ -82,7 +82,7 @@ static void parallel(struct worker *w, const struct pass *p, int layer)
 }
 
 /* Experts take the tokens of all parts together, so that their weights are read once. All meet
- * before: the others' tokens must be there, and the whole works in the memory of its parts. */
+ * before: the tokens of all parts must be there, and the whole works in the memory of its parts. */
 static void experts_half(struct worker *w, const struct pass *p, int layer)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];

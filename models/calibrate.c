@@ -28,7 +28,7 @@ struct calibrate {
     const float *logits;  /* [N_TEXTS, vocab_size], of this step */
     struct moments *moments;
     struct session_row rows[N_TEXTS];
-    bool finite[N_TEXTS]; /* what the last token was drawn by */
+    bool finite[N_TEXTS]; /* whether the last token was drawn from finite logits */
     int step;
     bool factored;
 };

@@ -92,7 +92,7 @@ static void add_rope(struct card *c, const struct rope *r)
         add_number(c, "rope_attention_factor", r->attention_factor);
 }
 
-/* Windows are told as how wide and how many: all layers that have one have the same. */
+/* Windows, as a width and a number of layers: all layers that have one have the same. */
 static void add_windows(struct card *c, const struct model_spec *spec)
 {
     int n = 0, window = 0;

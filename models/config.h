@@ -78,7 +78,8 @@ void config_experts(struct config *c, struct model_spec *spec, const char *exper
 /* Fails unless the key is absent or that text. */
 void config_require_text(struct config *c, const char *key, const char *value);
 
-/* Fails unless the key is absent, null or `value`: for a switch that only one way is supported. */
+/* Fails unless the key is absent, null or `value`: for a switch of which one setting alone is
+ * supported. */
 void config_require_bool(struct config *c, const char *key, bool value);
 void config_require_number(struct config *c, const char *key, double value);
 
@@ -110,8 +111,8 @@ bool config_layers(struct config *c, struct model_spec *spec);
 void config_windows(struct config *c, struct model_spec *spec, int window, int first_layer);
 
 /* Gives a window to the layers that layer_types calls sliding_attention; without layer_types to all
- * but every sliding_window_pattern-th. window and pattern: where the keys are absent (0: no
- * window). */
+ * but every sliding_window_pattern-th. window and pattern are the defaults where the keys are
+ * absent (0: no window). */
 void config_window_pattern(struct config *c, struct model_spec *spec, int window, int pattern);
 
 /* A cap above zero; 0 where the key is null, the fallback where it is absent. */

@@ -1,7 +1,7 @@
 /*
- * The tensors of a file lie sorted by the size of their elements, so that each is aligned, and are
- * written in the order of the original, where reading it is cheapest; so offsets are known before
- * anything is computed. Buffers are those of one matrix.
+ * Within a file, tensors lie sorted by the size of their elements, so that each is aligned; they
+ * are written in the order of the original, which is the cheapest to read, so all offsets are fixed
+ * before anything is computed. Buffers hold one matrix at a time.
  */
 #include "models/export.h"
 
@@ -49,8 +49,8 @@ struct export
     unsigned char *codes; /* of the largest matrix, and its scales */
     float *scratch;
     size_t n_scratch;
-    char *out, *work; /* the name, and where it is made */
-    bool has_work;    /* until it bears its name */
+    char *out, *work; /* the final name, and a temporary one */
+    bool has_work;    /* until it has its final name */
 };
 
 static const char index_name[] = "model.safetensors.index.json";
@@ -198,8 +198,8 @@ static const char *prefix_left_out(struct export *x)
     return "";
 }
 
-/* A head that stays tied is no tensor, but a module, of which others must know that it is not
- * quantised. */
+/* A head that stays tied has no tensor, but is a module of which other programs must know that it
+ * is not quantised. */
 static bool list_tied_head(struct export *x)
 {
     if (x->untie || !x->model->spec.tie_word_embeddings)
@@ -244,7 +244,7 @@ static bool check_model(const struct export *x, struct err *e)
 
 /* ---- the directory ---- */
 
-/* Nor a link, which no directory can take the place of. */
+/* False with the sentence for all else, links too: no directory can replace one. */
 static bool is_empty_or_absent(const char *path, struct err *e)
 {
     struct stat about;
@@ -270,8 +270,8 @@ static bool make_work(struct export *x, struct err *e)
            err_set(e, ERR_RUNTIME, "cannot write to %s: %s", x->out, strerror(errno));
 }
 
-/* Whether a directory can take the place of the empty one that is there is not left to the end: it
- * cannot replace ".", nor where a file system is mounted. */
+/* Checks at the beginning, not at the end, that a directory can replace the empty one that is
+ * there: it cannot where that is "." or a mount point. */
 static bool take_place(struct export *x, struct err *e)
 {
     if (rename(x->work, x->out) != 0)
@@ -390,7 +390,7 @@ static bool write_matrix(struct export *x, struct compute *c, struct err *e)
     return write_part(x, part + 2, shape, e);
 }
 
-/* Not before it is known whether there are factors. */
+/* Called late, because the size depends on whether there are factors. */
 static bool take_scratch(struct export *x, const struct compute *c, struct err *e)
 {
     if (x->scratch)

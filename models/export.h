@@ -30,7 +30,8 @@ void export_calibrate(struct export *x, const struct moments *moments);
  * model that computes no numbers. */
 bool export_check(struct export *x, struct compute *c, struct err *e);
 
-/* A part of the work: *done of *total bytes to write. False where it failed, for the same, too. */
+/* A part of the work: *done of *total bytes to write. False where it failed, also for what
+ * export_check finds. */
 bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e);
 
 /* When *done is *total: the other files, and the name. */

@@ -128,8 +128,8 @@ static bool same_scheme(const struct export_module *a, const struct export_modul
     return a->type == b->type && a->group == b->group;
 }
 
-/* The scheme that most modules have is that of all nn.Linear, which a head is not in every program,
- * so it is named. */
+/* The common scheme is said of all nn.Linear. In some programs the head is none, so it is named,
+ * too. */
 static void print_common_targets(FILE *out, const struct export_lists *x,
                                  const struct export_module *common)
 {
@@ -148,7 +148,7 @@ static void print_common_targets(FILE *out, const struct export_lists *x,
     fprintf(out, "\"Linear\"");
 }
 
-/* Patterns, of which transformers knows that they do not stand for all experts. */
+/* Written as patterns, which transformers does not take to stand for all experts. */
 static void print_own_targets(FILE *out, const struct export_lists *x,
                               const struct export_module *like)
 {
@@ -211,7 +211,8 @@ static size_t most_common(const struct export_module *modules, size_t n)
     return best;
 }
 
-/* The common one is the last: who takes the first that fits finds what is named before. */
+/* The common group is the last: programs that take the first group that fits find the modules named
+ * before it in their own. */
 static void print_groups(FILE *out, const struct export_lists *x)
 {
     const struct export_module *const modules = x->modules;

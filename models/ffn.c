@@ -19,8 +19,8 @@ void ffn_activate(const struct worker *w, const struct pass *p, int layer, float
     }
 }
 
-/* act(gate(in)) * up(in), this worker's outputs, a few at a time: the gate's are still in the cache
- * then, and need no memory as wide as the layer. */
+/* act(gate(in)) * up(in), for this worker's outputs, a few columns at a time: the gate's are then
+ * still in the cache, and need no memory as wide as the layer. */
 static void expand_gated(struct worker *w, const struct pass *p, int layer, struct operand *rows)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];

@@ -182,8 +182,8 @@ static void head(struct worker *w, const struct pass *p)
     bend_logits(w, p);
 }
 
-/* Whether a pass that is to stop goes on to this layer. The first worker decides, when it begins a
- * layer, that it is the last; as all meet within it, the others know in time. */
+/* Whether the pass goes on to this layer. If it is to stop, worker 0 makes the layer that it is
+ * about to begin the last one; as all threads meet within a layer, the others know in time. */
 static bool goes_on(const struct worker *w, struct pass *p, int layer)
 {
     if (w->index == 0 && p->stop && *p->stop && layer < atomic_load(&p->n_layers))

@@ -30,8 +30,8 @@ static bool read_number(const struct json *file, const char *key, double min, do
     return true;
 }
 
-/* The first key that would change transformers' draws and does not change these; with the value,
- * beside null, false and an empty list, that asks for nothing. */
+/* The first key of the file that changes what transformers draws and not what tgen does. `nothing`
+ * is the value that asks for nothing, as null, false and an empty list do. */
 static const char *find_unfollowed(const struct json *file)
 {
     static const struct {

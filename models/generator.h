@@ -42,7 +42,7 @@ void generator_free(struct generator *g);
 bool generator_prompt(struct generator *g, const int32_t *ids, int n, struct err *e);
 
 /* The next token into *id. The caller will ask for `most` tokens, this one included, unless it ends
- * before: they fit the context. Draws first and runs the model when the token behind is asked for:
+ * before: they fit the context. Draws first, and runs the model when the next token is asked for:
  * no pass is made for a token that nobody wants. ERR_RUNTIME where the logits are not finite. */
 bool generator_next(struct generator *g, int most, int32_t *id, struct err *e);
 

@@ -1,4 +1,4 @@
-/* What the files of this folder know of a model and no one else does. */
+/* What only the files of this folder know of a model. */
 #ifndef MODELS_INTERNAL_H
 #define MODELS_INTERNAL_H
 

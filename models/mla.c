@@ -1,9 +1,9 @@
 /*
  * Latent attention (DeepSeek-AI 2024, DeepSeek-V2, section 2.1). Each token is remembered as one
  * short vector, from which every head's key and value would be made by a matrix. The matrix is not
- * applied to the past: it moves to the other side, to the query and to what attention brings, so
- * that all heads look at the same latent keys (2.1.2, "absorbed"). Values are the first part of the
- * keys; the cache keeps them a second time, as the attention kernels read values.
+ * applied to the past: it moves to the query and to the result of attention, so that all heads look
+ * at the same latent keys (2.1.2, "absorbed"). Values are the first part of the keys; the cache
+ * keeps them a second time, as the attention kernels read values.
  */
 #include "models/forward.h"
 

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* That one worker reads from memory while another multiplies: measured on Zen 5. */
+/* What one worker reads from memory while others multiply: measured on Zen 5. */
 enum { BYTES_PER_CYCLE = 10 };
 
 /* What n products cost, in the time that reading a byte takes. */
@@ -20,13 +20,14 @@ static double products_price(const struct kernels *kernels, double n, int peak)
     return n * BYTES_PER_CYCLE / kernels->per_cycle[peak];
 }
 
-/* With what rows of this form are multiplied. */
+/* The peak speed that counts for rows of this form. */
 static int peak_of(enum operand_form form)
 {
     return form == OPERAND_F32 ? PEAK_F32 : form == OPERAND_BF16 ? PEAK_BF16 : PEAK_INT8;
 }
 
-/* The matrices that a row meets in its part: experts are everybody's. */
+/* The matrices that a part applies to its rows; experts are left out, as all parts run them
+ * together. */
 enum { N_MATRICES = 11 };
 
 static void list_matrices(const struct layer_weights *l, const struct linear *all[N_MATRICES])
@@ -82,8 +83,8 @@ static double layer_weights_met(const struct model_spec *spec, const struct weig
     return n / spec->num_hidden_layers;
 }
 
-/* Where experts share rows, so many that each gets some, but not more than there is memory for:
- * what experts make takes some for each. */
+/* Rows of a pass with experts: so many that each expert gets some, within limits, because what
+ * experts make takes memory for each row. */
 static int expert_rows(const struct moe_spec *moe, int least)
 {
     enum { EACH = 64, MOST = 1024 };

@@ -21,8 +21,8 @@ struct parts_price {
 struct parts_price parts_price_of(const struct kernels *kernels, const struct model_spec *spec,
                                   const struct weights *weights, const struct kv *kv, bool rounds);
 
-/* For so many workers: the rows of a prompt that best go through the layers at once, and how many
- * there must be for each in a pass that is dealt out. */
+/* For so many workers: the best number of rows of a prompt to go through the layers at once, and
+ * the fewest rows for each worker in a pass that is dealt out. */
 struct parts_rows {
     int pass, each;
 };

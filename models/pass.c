@@ -141,8 +141,8 @@ static void cut_memory(struct cutter *c, const struct model_spec *spec,
     cut_room(c, spec, size, p);
 }
 
-/* What parts need at the most, however the rows are dealt out: what one of all rows needs, and as
- * often as there are parts what does not depend on rows, and whole cache lines. */
+/* The most that parts need, however the rows are dealt out: what one part of all rows needs, and
+ * for each part what does not depend on rows, and whole cache lines. */
 static void cut_parts(struct cutter *c, const struct model_spec *spec, const struct pass_size *size)
 {
     struct pass unused = {.n = 0};

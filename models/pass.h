@@ -50,7 +50,7 @@ enum { PASS_FEW_ROWS = 4 };
 struct pass_size {
     int n_most; /* tokens */
     int n_threads;
-    int n_each;              /* rows for each worker from which on they are dealt out */
+    int n_each;              /* the fewest rows for each worker in a pass that is dealt out */
     bool rounds;             /* products have room for rows in other forms than f32 */
     size_t n_attend_scratch; /* floats of one worker, in any layer */
 };
@@ -112,8 +112,8 @@ struct pass {
     const struct pass *wanted;
     bool remembered; /* this is such a pass: keys and values are in the cache already */
 
-    /* [size.n_threads]: the rows dealt out, one part behind the other; NULL: they are not. Of a
-     * part whole is set; where it stops and who gets logits is the whole's affair. */
+    /* [size.n_threads]: each worker's part of the rows, in their order; NULL: they are not dealt
+     * out. A part has `whole` set, which alone tells where to stop and who gets logits. */
     const struct pass *parts;
     const struct pass *whole;
 };
@@ -136,8 +136,8 @@ static inline float *pass_attend_scratch(const struct worker *w, const struct pa
     return p->attend_scratch + (size_t)w->index * p->size.n_attend_scratch;
 }
 
-/* Shows the rows that matrices of a layer are about to be applied to, [n, the matrices' n_in]. All
- * workers come here, and the rows stay until they have synced. */
+/* Shows the moments, if there are any, the rows [n, the matrices' n_in] that matrices of a layer
+ * are about to be applied to. All workers come here, and the rows stay until they have synced. */
 static inline void pass_show(const struct worker *w, const struct pass *p, int layer,
                              enum moments_input input, const float *x, size_t n)
 {
@@ -152,8 +152,9 @@ void pass_cut(struct cutter *c, const struct model_spec *spec, const struct pass
 /* Whether n rows are many enough to be dealt out. */
 bool pass_is_large(const struct pass_size *size, int n);
 
-/* Rows [first, first + n) of the whole as a part, which keeps runs, with room for n, and takes
- * memory behind the first *used bytes, which other parts have. Moments want all rows together. */
+/* Rows [first, first + n) of the whole as a part. It keeps `runs`, which has room for n, and takes
+ * memory behind the first *used bytes, which other parts have. Not with moments, which want all
+ * rows together. */
 void pass_part(const struct pass *whole, int first, int n, size_t *used, struct attend_run *runs,
                struct pass *part);
 

@@ -1,6 +1,6 @@
 /*
- * Matrices are found from the other side: every role's matrix is a view into some tensor, and its
- * address says which. So what binding knows of fused and stacked tensors need not be told twice.
+ * The tensor of a matrix is found by address: every role's matrix is a view into some tensor, so
+ * what binding knows of fused and stacked tensors need not be told twice.
  */
 #include "models/quantize.h"
 
@@ -114,7 +114,8 @@ static const struct norm *norm_before(const struct model *m, enum role role, int
     }
 }
 
-/* The mean square of what a norm brings, column by column. NULL where all are alike or unknown. */
+/* The mean square of what comes out of the norm before, column by column. NULL where all columns
+ * are alike or nothing is known. */
 static bool find_importance(const struct model *m, enum role role, int layer, int n_in,
                             struct arena *arena, const float **out, struct err *e)
 {
@@ -280,7 +281,7 @@ bool model_quantize_measure(struct model *m, enum model_weights weights, const s
     return ok;
 }
 
-/* Fresh pages are dear, large ones less so. */
+/* Touching fresh pages is expensive, huge pages less so. */
 static bool take_memory(struct quantizing *q, const struct compute *c, struct err *e)
 {
     const size_t n = q->n_bytes;

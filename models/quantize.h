@@ -4,8 +4,9 @@
  * memory (model_quantize_begin) and a directory that is written (export.c). How a matrix becomes
  * codes is core/quantize.c's business.
  *
- * All matrices of a walk (walk.h) are quantised; what is stored so is not in the plan (weave.h). A
- * tied head is: it gets codes of its own, and rows are looked up in the table as before.
+ * All matrices of a walk (walk.h) are quantised; what is stored quantised already is not in the
+ * plan (weave.h). A tied head is: it gets codes of its own, while rows are still looked up in the
+ * table.
  */
 #ifndef MODELS_QUANTIZE_H
 #define MODELS_QUANTIZE_H

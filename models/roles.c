@@ -205,7 +205,7 @@ float roles_scale(const struct model_spec *spec, enum role role)
     }
 }
 
-/* The norms that are not of the stream. */
+/* The norms of something else than the residual stream. */
 static void small_norm_shape(const struct model_spec *spec, enum role role, int *n_out, int *n_in)
 {
     const bool is_key = role == ROLE_KEY_NORM;

@@ -19,9 +19,9 @@ _Static_assert((int)SESSION_PAGE == KV_PAGE, "the header tells the cache's own n
 
 /* One text. */
 struct sequence {
-    int position; /* tokens so far */
-    int highest;  /* the most that they have been: further on, rings still hold what came before */
-    int expected; /* the least that they will be */
+    int position;    /* tokens so far */
+    int highest;     /* the most that there were: up to there, rings may have been overwritten */
+    int expected;    /* tokens that there will be at least */
     int rope_length; /* the length of text that its frequencies are for; 0: none yet */
     int n_new;       /* rows of the pass that is being prepared; 0 in between */
     bool admitted;   /* it has pages for them */

@@ -34,7 +34,7 @@ enum {
     SESSION_REWIND = 64 /* session_rewind always reaches that far back */
 };
 
-/* Zero says "as for one text" from n_batch on. */
+/* From n_batch on, zero stands for what one text needs. */
 struct session_params {
     int n_context; /* positions that a sequence can have */
     int n_batch;   /* most tokens that go through the layers at once; a longer prompt is cut */

@@ -13,7 +13,7 @@
 struct model;
 
 struct weave {
-    const struct quant *from; /* the model's; others may say the same of these codes */
+    const struct quant *from; /* the model's; other matrices may lie in the same codes */
     struct quant to;
     size_t n_bytes; /* whole cache lines */
     unsigned char *memory;
@@ -26,17 +26,17 @@ struct weave_plan {
     size_t n_bytes;
 };
 
-/* From the arena. Those that the kernels have no use for, woven, are not in it. */
+/* From the arena. Matrices that would gain nothing by weaving are left out. */
 bool weave_plan_model(struct model *m, const struct kernels *kernels, struct arena *arena,
                       struct weave_plan *plan, struct err *e);
 
 /* Shares out plan->n_bytes of memory, in cache lines. */
 void weave_place(struct weave_plan *plan, unsigned char *at);
 
-/* By all workers of a pool. */
+/* Weaves one tensor, by all workers of the pool. */
 void weave_run(struct compute *c, struct weave *weave);
 
-/* Every role's matrix becomes what it has been woven to. By now all are quantised. */
+/* Points every role's matrix at its woven form. All matrices must be quantised by now. */
 void weave_replace(const struct weave_plan *plan, struct model *m);
 
 #endif

@@ -80,8 +80,8 @@ static void add_role(struct work *w, const struct model *m, enum role role, int 
     }
 }
 
-/* Positions that some token of the pass sees, and, as operations, the scores of those that each
- * sees and the sums of their values. In the last layer only the last token looks. */
+/* Adds the positions that some token of the pass sees, and as operations the scores and the sums of
+ * values over those that each token sees. In the last layer only the last token attends. */
 static void add_attention(struct work *w, const struct model *m, int layer, int position, int n,
                           bool kv_f32)
 {

@@ -23,7 +23,7 @@ struct work {
 };
 
 /* n tokens at once behind `position` others, with logits for the last, which alone goes on in the
- * last layer once all are remembered. Experts count as far as tokens choose them, each token others
+ * last layer once the keys and values of all are made. Experts count as if each token chose others,
  * as long as there are any. kv_f32: the cache keeps f32. */
 void work_of_pass(const struct model *m, int position, int n, bool kv_f32, struct work *out);
 

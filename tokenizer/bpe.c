@@ -494,7 +494,7 @@ static bool encode_cut(struct encoder *en, const struct piece *word)
                 return false;
             start = i;
         }
-        /* Where nothing stands for an unknown character, its neighbours meet. */
+        /* An unknown character that nothing stands for lets its neighbours meet. */
         if (en->t->bpe.unk >= 0 || is_known(en, word->data + i))
             left = utf8_get(word->data + i);
     }

@@ -22,8 +22,8 @@ static size_t unit_offset(uint32_t unit)
     return (size_t)(unit >> 10) << ((unit & 1u << 9) >> 6);
 }
 
-/* The replacement at a place, NULL where there is none. A place within a character would break what
- * all other steps rely on. */
+/* The replacement at a place, NULL where there is none, or where the place is within a character,
+ * which would break what all other steps rely on. */
 static const char *charsmap_text(const struct charsmap *m, size_t place, size_t *size)
 {
     const char *text = place < m->n_text ? m->text + place : NULL;
@@ -118,8 +118,8 @@ bool charsmap_run(struct text *out, const struct piece *in, const struct charsma
 
 /* ---- as SentencePiece does ------------------------------------------------------------------- */
 
-/* What SentencePiece makes of the beginning of s[0..n), of *used bytes: s itself where that stays
- * as it is, as what the user defined does. A rule that ends within a character is none. */
+/* What SentencePiece makes of the first *used bytes of s[0..n); s itself where they stay as they
+ * are, as user-defined symbols do. A rule that ends within a character does not count. */
 static const char *spm_prefix(const struct tokenizer *t, const struct charsmap *m, const char *s,
                               size_t n, size_t *used, size_t *size)
 {
@@ -134,7 +134,7 @@ static const char *spm_prefix(const struct tokenizer *t, const struct charsmap *
     return s;
 }
 
-/* Where the text begins, behind what becomes one blank each. */
+/* Where the text begins: behind all that becomes a single blank each. */
 static size_t spm_begin(const struct tokenizer *t, const struct charsmap *m, const struct piece *in)
 {
     size_t used = 0;
@@ -148,8 +148,8 @@ static size_t spm_begin(const struct tokenizer *t, const struct charsmap *m, con
     return i;
 }
 
-/* in[i..) by its rules. Where blanks are few, a replacement loses those that it begins with if one
- * stands before it. */
+/* in[i..) by its rules. With few_blanks, a replacement loses the blanks that it begins with if a
+ * blank stands before it. */
 static bool spm_apply(struct text *out, const struct piece *in, size_t i, const struct tokenizer *t,
                       const struct charsmap *m, bool few_blanks)
 {
@@ -178,8 +178,8 @@ static bool drop_end(struct text *t, const char *end, size_t n)
     return ends;
 }
 
-/* Normalizer::Normalize of google/sentencepiece, src/normalizer.cc, but that blanks are not escaped
- * yet: so at the end of the text marks that were in it are dropped as blanks are. */
+/* Normalizer::Normalize of google/sentencepiece, src/normalizer.cc, except that blanks are not
+ * escaped yet: so marks (U+2581) at the end of the text are dropped like blanks. */
 bool spm_normalize(struct text *out, const struct piece *in, const struct tokenizer *t,
                    const struct spm_rules *rules)
 {

@@ -271,8 +271,8 @@ static bool run_ctc(const struct decode_step *d, struct step_state *s, struct te
     return good;
 }
 
-/* One of each token, as long as nothing else has come (google/sentencepiece, src/
- * sentencepiece_processor.cc, Decode). */
+/* Drops one blank of each token, as long as nothing else has come (google/sentencepiece,
+ * src/sentencepiece_processor.cc, Decode). */
 static bool run_spm(const struct decode_step *d, struct step_state *s, struct text *out,
                     const struct piece *in)
 {

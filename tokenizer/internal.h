@@ -47,13 +47,13 @@ bool text_reserve(struct text *t, size_t n);
 bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, size_t start,
               size_t end);
 
-/* The same of bytes that stand for nothing that was there before. */
+/* The same for bytes that stand for nothing in the caller's text. */
 bool text_add(struct text *t, const char *s, size_t n);
 
 /* Appends in[start..end) unchanged. */
 bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end);
 
-/* All of t, first where `in`, from which it was made, was. */
+/* All of t as a piece; its `first` is that of `in`, from which it was made. */
 struct piece text_piece(const struct text *t, const struct piece *in);
 
 /* in[start..end). */
@@ -359,8 +359,8 @@ bool pretokenize_load_pattern(struct tokenizer *t, const char *pattern, struct e
 /* Sends a piece through all stages; what comes out goes to the model. */
 bool pretokenize_run(struct encoder *en, const struct piece *in);
 
-/* Whether the first stage can be run on text that goes on behind its end; whether it then can begin
- * anew at in[at], where it has cut. */
+/* Whether the first stage can run on text whose rest is still to come; and whether it then can
+ * begin anew at in[at], where it has cut. */
 bool pretokenize_is_open(const struct tokenizer *t);
 bool pretokenize_may_cut(const struct tokenizer *t, const struct piece *in, size_t at);
 
@@ -443,7 +443,7 @@ struct bpe_ranked {
 };
 bool bpe_load_ranked(struct tokenizer *t, const struct bpe_ranked *ranked, size_t n, struct err *e);
 
-/* What depends on how words come; after the pre-tokenizer is known. */
+/* Loads what depends on the form in which words come; after the pre-tokenizer is known. */
 bool bpe_load_finish(struct tokenizer *t, struct err *e);
 
 /* The symbol of a character, with what the model writes around it; -1 where there is none. */
@@ -496,7 +496,7 @@ struct decode_step;
 
 bool decode_load(struct tokenizer *t, const struct json *j, struct err *e);
 
-/* SentencePiece's instead, which drops what blanks a text begins with, one of each token and
+/* SentencePiece's instead, which drops the blanks that a text begins with: one of each token,
  * n_blanks at the most. */
 bool decode_load_spm(struct tokenizer *t, size_t n_blanks, struct err *e);
 
@@ -565,8 +565,8 @@ struct encoder {
     struct regex_scratch *regex;
 };
 
-/* Whether a word that spells the token as a whole becomes it: no added token of which the model
- * does not know, and a special one only where the text may name it. */
+/* Whether a word that is spelled like the token becomes it: not where it is an added token that the
+ * model does not know, and where it is a special one only if the text may name it. */
 static inline bool encode_may_become(const struct encoder *en, int32_t id)
 {
     const unsigned allowed = en->flags & ENCODE_PARSE_SPECIAL ? TOKEN_SPECIAL : 0;
@@ -576,7 +576,7 @@ static inline bool encode_may_become(const struct encoder *en, int32_t id)
 /* Appends one id that stands for in[start..end). */
 bool encode_emit(struct encoder *en, int32_t id, const struct piece *in, size_t start, size_t end);
 
-/* Appends ids of which nobody asks where they came from. */
+/* Appends ids without saying where they came from: nobody asks. */
 bool encode_emit_all(struct encoder *en, const int32_t *id, size_t n);
 
 /* Sends what lies between the set's tokens to `plain` and emits the tokens. */

@@ -2,8 +2,8 @@
  * A text that comes in parts: the same ids as at once, in bounded memory.
  *
  * The end of a part is left alone: what may be the beginning of a character, of an added token, of
- * something that normalization composes, or of a word. All before it runs as always, and stages
- * report each place up to which the ids are certain (part_stop). The last of them from which
+ * something that normalization composes, or of a word. All before it is encoded as always, and
+ * stages report each place up to which the ids are certain (part_stop). The last of them from which
  * encoding can begin anew, without knowledge of what stood before, is where the next part begins;
  * ids behind it are taken back. Which tokenizers allow that at all: can_stop.
  */

@@ -79,7 +79,7 @@ static bool add_pair(const struct tokenizer *t, const struct json *pair, int32_t
 static bool load_one(const struct tokenizer *t, const struct json *j, struct around *a,
                      struct err *e);
 
-/* Each of the list goes around what the ones before it made. */
+/* Each processor of the list puts its ids around what the ones before it made. */
 static bool load_sequence(const struct tokenizer *t, const struct json *j, struct around *a,
                           struct err *e)
 {

@@ -4,8 +4,7 @@
  *
  *   tokenizer   immutable once loaded: any number of threads may use one
  *   encoder     one thread's working memory for text -> ids
- *   decoder     one stream's state for ids -> text (leading-space and byte-fallback rules reach
- * across tokens)
+ *   decoder     one stream's state for ids -> text: rules for blanks and bytes span tokens
  */
 #ifndef TOKENIZER_TOKENIZER_H
 #define TOKENIZER_TOKENIZER_H

@@ -8,7 +8,7 @@
  * place, the best way up to it is settled and goes out at once, so a text that is not cut into
  * words needs little memory.
  *
- * Unlike there, the names of special tokens and of byte tokens that stand in a text are text.
+ * Unlike in these two, names of special tokens and byte tokens in a text are text.
  */
 #include "tokenizer/internal.h"
 

@@ -150,8 +150,8 @@ static bool build_slots(struct vocab *v, size_t n, int32_t *twice)
     return v->slot;
 }
 
-/* The ids up to this one exist afterwards. What is not yet used is not touched: fresh pages are
- * dear. */
+/* The ids up to this one exist afterwards. Memory that is not yet used is not touched: fresh pages
+ * are expensive. */
 static bool grow_ids(struct vocab *v, int32_t id)
 {
     struct vocab_piece *piece =

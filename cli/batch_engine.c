@@ -36,7 +36,7 @@ struct slot {
     size_t n_ids;
     size_t n_read;    /* of the work's ids, those that the session has */
     size_t n_pages;   /* promised to the line */
-    uint64_t age;     /* when it was let in, or last of use */
+    uint64_t age;     /* when it was let in, or last used */
     size_t n_planned; /* rows of the step that is being made */
     bool held;        /* in that step: waits until another has read a beginning in common */
     bool ended;       /* in that step: its line needs no more */
@@ -45,7 +45,7 @@ struct slot {
 /* A row of logits and what it is for. */
 struct wanted {
     struct slot *slot;
-    size_t position; /* of the token that it tells of */
+    size_t position; /* of the token that the row predicts */
     double logprob;
     struct err err;
     bool ok;

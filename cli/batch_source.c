@@ -54,8 +54,9 @@ static bool is_told(const struct batch_source *s, const struct batch_line *line,
     return told;
 }
 
-/* Whether an answer to the line is there; it is then accounted for. An error is none to a good
- * line, which may have been repaired, or may have been too long for a context that has grown. */
+/* Whether the line has an answer already, which is then ticked off. An error does not count for a
+ * good line, which may have been repaired, or may have been too long for a context that has grown.
+ */
 static bool is_answered(struct batch_source *s, struct batch_line *line, struct err *e,
                         bool *failed)
 {

@@ -1,7 +1,7 @@
 /*
  * The lines of a job that remain to be answered: those of the input that are this process's part
- * and that no answer is there for. Sees to it that custom_ids are unique, and that the answers that
- * are there belong to this input.
+ * and have no answer yet. Checks that custom_ids are unique, and that the answers in the output
+ * belong to this input.
  */
 #ifndef CLI_BATCH_SOURCE_H
 #define CLI_BATCH_SOURCE_H

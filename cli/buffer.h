@@ -1,7 +1,7 @@
 /*
  * A growable run of bytes: a prompt being read, JSON before it is printed, text that is held back.
- * A failed allocation is remembered rather than returned, so that who builds a long text asks once,
- * at the end.
+ * A failed allocation is remembered rather than returned, so that whoever builds a long text checks
+ * once, at the end.
  */
 #ifndef CLI_BUFFER_H
 #define CLI_BUFFER_H

@@ -1,6 +1,6 @@
 /*
  * tgen score: how likely a model finds a text. Rows of logits come in chunks, so that memory does
- * not grow with the text; each row tells of the token behind it.
+ * not grow with the text; each row predicts the token behind it.
  */
 #include "cli/command.h"
 

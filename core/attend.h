@@ -17,8 +17,8 @@ struct attend {
     int window;                /* positions a query sees, itself included; 0: all */
     float softcap;             /* scores become cap * tanh(score / cap); 0: they stay */
     const float *alibi_slopes; /* [n_heads]: scores fall by slope * distance; NULL: they do not */
-    const float *sinks; /* [n_heads]: one more logit in the softmax, which takes its share and
-                           brings nothing; NULL: none */
+    const float *sinks; /* [n_heads]: one more logit in the softmax, which takes a share and adds no
+                           value; NULL: none */
     bool rounded;       /* over a cache in fewer bits than f32 the products may be of bf16, as
                            those of the matrices are */
     bool own_heads;     /* each worker attends its share of the key heads, with the query heads that

@@ -397,7 +397,8 @@ static bool skip_string(struct json_scan *s)
     }
 }
 
-/* Brackets are counted, not matched: who reads the text of the value afterwards finds the rest. */
+/* Brackets are counted, not matched: whoever parses the text of the value finds what is wrong with
+ * it. */
 bool json_scan_skip(struct json_scan *s, struct bytes *text)
 {
     if (s->failed)

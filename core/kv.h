@@ -4,9 +4,9 @@
  * A layer that sees everything keeps its pages in a pool that the sequences share: a table says
  * which page holds which block of a sequence's positions, one table for all such layers, since a
  * page's number is its place in each layer's memory. Sequences with the same beginning may share
- * its pages; who writes into a shared page gets a copy first. A layer with a window has no pages in
- * the pool but a ring of them for each sequence: block b lies in page b % n_ring, so what fell out
- * of the window is overwritten where it lies.
+ * its pages; a sequence that writes into a shared page gets a copy of it first. A layer with a
+ * window has no pages in the pool but a ring of them for each sequence: block b lies in page
+ * b % n_ring, so what fell out of the window is overwritten where it lies.
  *
  * Within a page each head has a piece of its own: keys dimension by dimension, then values position
  * by position, as the attention kernels read them. The memory is the session's; pages are touched

@@ -63,8 +63,8 @@ void linear_prepare(struct worker *w, const struct linear *l, struct operand *x)
  * need not sync. */
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end);
 
-/* Whether every worker's share is the same number of whole parts of the n_out outputs, of which
- * there are n_parts, all equal. */
+/* Whether n_out outputs, cut into n_parts equal parts, are shared out so that every worker gets the
+ * same number of whole parts. */
 bool linear_shares_parts(const struct worker *w, int n_out, int n_parts);
 
 /* The same for x [n, n_in] in f32, all outputs computed by the caller alone. */

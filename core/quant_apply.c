@@ -342,7 +342,7 @@ void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size
     apply_f8(kernels, q, row, a, kernels->linear_rows_f8);
 }
 
-/* ---- products with the other side ---- */
+/* ---- products with the matrix transposed ---- */
 
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,
                             size_t column, const struct linear_args *a)

@@ -1,8 +1,8 @@
 /*
- * A matrix that is stored quantised, woven as kernels.h's linear_woven wants it: the same codes and
- * scales in memory of the caller's, and so the same products, bit for bit. Where each column has a
- * group of its own (g_idx: GPTQ's desc_act, compressed-tensors' actorder "group"), columns are
- * sorted by group, and the matrix gains a product in whole numbers.
+ * A matrix that is stored quantised, woven (interleaved) as kernels.h's linear_woven wants it: the
+ * same codes and scales in memory of the caller's, and so the same products, bit for bit. Where
+ * each column has a group of its own (g_idx: GPTQ's desc_act, compressed-tensors' actorder
+ * "group"), columns are sorted by group, and the matrix gains a product in whole numbers.
  */
 #ifndef CORE_QUANT_WEAVE_H
 #define CORE_QUANT_WEAVE_H

@@ -1,9 +1,9 @@
 /*
- * Row by row: to f32, a scale for each group, codes, packed. A matrix that is stored transposed is
- * read a strip of rows at a time, so that what the cache fetches is used. Which scales are tried
- * with four bits: the value of largest magnitude goes to one end of the codes, -8, so that all
- * sixteen are in use (scales may be negative); the tries around it cut that value off or leave
- * room.
+ * Row by row: values in f32, then a scale for each group, then codes, then words. A matrix that is
+ * stored transposed is read a strip of rows at a time, so that what the cache fetches is used.
+ * Which scales are tried with four bits: the value of largest magnitude goes to one end of the
+ * codes, -8, so that all sixteen are in use (scales may be negative); the tries around it cut that
+ * value off or leave room.
  */
 #include "core/quantize.h"
 

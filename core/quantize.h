@@ -8,9 +8,10 @@
  * independent of each other, and the kernels behind this are EXACT: the bits depend neither on
  * threads nor on the machine.
  *
- * With four bits, factors from what a matrix is applied to gain more: columns that come later make
- * good what rounding has done to earlier ones (Frantar et al. 2022, "GPTQ"), within blocks of
- * columns, so that the work grows with the matrix and not with its square.
+ * With four bits, a caller that knows what the matrix is applied to can have more (factors):
+ * columns that come later make good what rounding has done to earlier ones (Frantar et al. 2022,
+ * "GPTQ"), within blocks of columns, so that the work grows with the matrix and not with its
+ * square.
  */
 #ifndef CORE_QUANTIZE_H
 #define CORE_QUANTIZE_H
@@ -36,7 +37,7 @@ struct quantize_source {
         *importance; /* [n_in]: the mean square of each column's inputs, or NULL: all alike */
 
     /* The factors of all blocks of columns, one behind the other, as quantize_factor makes them
-     * from sums over what meets the columns; or NULL. Not for transposed ones. */
+     * from sums over the columns' inputs; or NULL. Not for transposed ones. */
     const float *factors;
 };
 
@@ -68,8 +69,8 @@ size_t quantize_block(size_t n_in);
 
 /* Sums h(i, j) of x[i] * x[j], [n, n] with rows `stride` floats apart, of which the lower triangle
  * is read. It becomes l(i, j), lower triangular, with h + damping = l^T l; above it the sums stay.
- * The damping, a hundredth of the mean of h(i, i), keeps what few rows do not tell apart from
- * mattering. */
+ * The damping, a hundredth of the mean of h(i, i), keeps from mattering what few rows leave
+ * undetermined. */
 void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t stride);
 
 /* Floats that quantize_rows works in; a multiple of 16, so that what several threads work in can
@@ -77,8 +78,9 @@ void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t s
 size_t quantize_scratch(const struct quantize_source *from);
 
 /* Writes rows [begin, end) of to->codes and to->scales, whose data must be writable memory. Threads
- * may share a matrix by rows, one that is woven by whole strips, but for its last rows; that has no
- * factors. False where a weight in them is NaN or infinite: what was written means nothing then. */
+ * may share a matrix by rows, a woven one by whole strips, except for its last rows. A woven one
+ * has no factors. False where a weight in them is NaN or infinite: what was written means nothing
+ * then. */
 bool quantize_rows(const struct kernels *kernels, const struct quantize_source *from,
                    const struct quantized *to, size_t begin, size_t end, float *scratch);
 

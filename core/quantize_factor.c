@@ -203,8 +203,8 @@ static void begin_group(struct work *work, size_t g)
     keep_off(work, first);
 }
 
-/* The scales of a group that suit its codes, and all others, best; lane by lane what they fall by.
- * along: the group's square of h times the codes. */
+/* The best scales for a group's codes while all other groups stay as they are; returns lane by lane
+ * what they fall by. along: the group's square of h times the codes. */
 static struct lanes refit_scales(struct work *work, size_t g, const struct lanes *along)
 {
     struct lanes *const scales = &work->scales[g];
@@ -231,8 +231,8 @@ static struct lanes refit_scales(struct work *work, size_t g, const struct lanes
     return fall;
 }
 
-/* pull for a group, of all columns. It only has to tell which codes are nearest, for which pairs of
- * bf16 will do where they are multiplied fast. */
+/* pull for a group, from all columns. It only has to tell which codes are nearest, so pairs of bf16
+ * will do where these are multiplied fast. */
 static void find_pull(struct work *work, size_t first)
 {
     if (!work->kernels->linear_cols_bf16) {

@@ -122,7 +122,7 @@ static const float *transform(struct worker *w, const struct pass *p, const floa
     return p->normed;
 }
 
-/* Each worker bends the logits that it has computed. */
+/* Caps the logits softly; each worker those that it has computed. */
 static void bend_logits(const struct worker *w, const struct pass *p)
 {
     const float cap = p->spec->final_logit_softcapping;

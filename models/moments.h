@@ -1,7 +1,7 @@
 /*
- * What the products of a model read, gathered while texts pass through it: for every input the sums
- * of x[i] * x[j] over its rows, for columns i and j of the same block. They tell which errors of a
- * quantised matrix do harm (core/quantize.h).
+ * What the matrices of a model are applied to, gathered while texts pass through it: for every
+ * input the sums of x[i] * x[j] over its rows, for columns i and j of the same block. They tell
+ * which errors of a quantised matrix do harm (core/quantize.h).
  *
  * Inputs of experts and of latent attention are not gathered: a few thousand tokens say too little
  * about what each expert reads.

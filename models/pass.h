@@ -82,14 +82,14 @@ struct pass {
     float *embedded;          /* [n, embedding_size], only where that is not hidden_size */
     float *normed; /* [n, hidden_size]: what a half of a layer reads; behind them each worker's
                       own [PASS_FEW_ROWS, hidden_size], after size.n_most */
-    float *branch; /* [n, hidden_size]: what it brings, where a norm comes behind it; or what a
-                      parallel feed-forward reads; only where one of the two is so */
+    float *branch; /* [n, hidden_size]: the result of a half, where a norm comes behind it; or what
+                      a parallel feed-forward reads; only where one of the two is so */
     float *query;  /* [n, num_attention_heads, head_dim]; with latents: kv_lora_rank +
                       qk_rope_head_dim a head */
     float *key;    /* [n, num_key_value_heads, head_dim] */
-    float *value;  /* the same; with latents: queries as projected, then what heads bring */
+    float *value;  /* the same; with latents: queries as projected, then the values of heads */
     float *low;    /* [n, q_lora_rank], only with latents */
-    float *mixed;  /* [n, num_attention_heads, head_dim]: what attention brings */
+    float *mixed;  /* [n, num_attention_heads, head_dim]: the result of attention */
     float *gate;   /* [size.n_threads, n_gate]: of a gated feed-forward, [n, columns] at a time */
     size_t n_gate;
     float *up;              /* [n, intermediate_size] */

@@ -1,6 +1,6 @@
 /*
- * All matrices of a model whose form -w may change, role by role, layer by layer: all but the
- * tables of which rows are looked up, routers and switches.
+ * All matrices of a model whose form -w may change, role by role, layer by layer: all but tables
+ * whose rows are looked up, routers and switches.
  */
 #ifndef MODELS_WALK_H
 #define MODELS_WALK_H

@@ -1,6 +1,6 @@
 /*
- * Matrices that a checkpoint holds quantised, woven in memory when a model is opened with -w: they
- * keep their codes. How one is woven is core/quant_weave.c's business.
+ * Matrices that a checkpoint holds quantised, woven (interleaved) in memory when a model is opened
+ * with -w: they keep their codes. How one is woven is core/quant_weave.c's business.
  */
 #ifndef MODELS_WEAVE_H
 #define MODELS_WEAVE_H

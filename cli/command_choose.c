@@ -4,6 +4,7 @@
  */
 #include "cli/command.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -152,6 +153,7 @@ static bool score_answers(struct choice *c, struct err *e)
 static double worth(const struct choice *c, size_t i, enum choose_by by)
 {
     const struct batch_work *w = c->answers[i];
+    assert(w != NULL); /* the engine is idle only when it has given all of them back */
     const size_t n_tokens = w->ids.n - w->n_prompt;
     if (by == BY_TOKEN)
         return n_tokens > 0 ? w->logprob / (double)n_tokens : 0;

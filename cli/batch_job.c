@@ -22,6 +22,7 @@
 #include "cli/json_out.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+#include "core/clock.h"
 
 struct job {
     const struct options *o;
@@ -295,7 +296,7 @@ static double share(size_t part, size_t whole)
 static void print_stats(const struct job *j)
 {
     const struct batch_engine_counts *c = batch_engine_counts(j->engine);
-    const double seconds = terminal_clock() - j->began;
+    const double seconds = clock_seconds() - j->began;
     struct buffer out = {0};
     json_out_open(&out, NULL, '{');
     json_out_unsigned(&out, "lines", j->n_done);
@@ -359,7 +360,7 @@ static void free_job(struct job *j)
 
 bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
 {
-    struct job j = {.o = o, .task = task, .output.fd = -1, .began = terminal_clock()};
+    struct job j = {.o = o, .task = task, .output.fd = -1, .began = clock_seconds()};
     bool ok = open_job(&j, e) && open_engine(&j, e) && check_model(&j, e) && drop_answers(&j, e);
     if (ok) {
         tell_answers(&j);

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "cli/stream.h"
-#include "cli/terminal.h"
+#include "core/clock.h"
 
 static const double SYNC_SECONDS = 10;
 
@@ -54,7 +54,7 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
     out->regular = S_ISREG(about.st_mode);
     if (!out->regular)
         return true;
-    out->synced = terminal_clock();
+    out->synced = clock_seconds();
     if (!lock(out, e))
         return false;
     out->created = !there;
@@ -94,13 +94,13 @@ static bool check_there(const struct batch_output *out, struct err *e)
 
 bool batch_output_sync(struct batch_output *out, bool now, struct err *e)
 {
-    if (!out->regular || !out->unsynced || (!now && terminal_clock() < out->synced + SYNC_SECONDS))
+    if (!out->regular || !out->unsynced || (!now && clock_seconds() < out->synced + SYNC_SECONDS))
         return true;
     if (!check_there(out, e))
         return false;
     if (fdatasync(out->fd) != 0)
         return fail(out, e);
-    out->synced = terminal_clock();
+    out->synced = clock_seconds();
     out->unsynced = false;
     return true;
 }

@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "cli/terminal.h"
+#include "core/clock.h"
 
 static const double ON_TERMINAL = 0.25, ELSEWHERE = 60; /* seconds between two lines */
 
 void batch_progress_begin(struct batch_progress *p, bool quiet)
 {
-    const double now = terminal_clock();
+    const double now = clock_seconds();
     /* The same condition as for colour: the line needs escape sequences too. */
     *p = (struct batch_progress){
         .quiet = quiet, .on_terminal = terminal_has_colour(STDERR_FILENO), .began = now};
@@ -37,7 +38,7 @@ void batch_progress_tell(struct batch_progress *p, size_t n_before, size_t n_don
                          size_t n_tokens)
 {
     char left[32], rest[64] = "", total[32] = "";
-    const double now = terminal_clock();
+    const double now = clock_seconds();
     if (p->quiet || now < p->next)
         return;
     p->next = now + (p->on_terminal ? ON_TERMINAL : ELSEWHERE);

@@ -9,7 +9,7 @@
 
 struct batch_progress {
     bool quiet, on_terminal, visible;
-    double began, next; /* on terminal_clock: the next line not before */
+    double began, next; /* on clock_seconds: the next line not before */
 };
 
 void batch_progress_begin(struct batch_progress *p, bool quiet);

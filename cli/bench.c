@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "cli/run.h"
-#include "cli/terminal.h"
+#include "core/clock.h"
 #include "models/work.h"
 
 enum { WARM_STEPS = 16 };
@@ -53,13 +53,13 @@ static bool run_tokens(const struct bench *b, const struct bench_test *test, int
     if (!fill(b, test, s, e))
         return false;
     const int32_t *ids = b->ids + test->depth;
-    const double began = terminal_clock();
+    const double began = clock_seconds();
     bool ok = true;
     if (test->is_prompt)
         ok = session_prompt(s, ids, n, e) != NULL;
     for (int i = 0; ok && !test->is_prompt && i < n; i++)
         ok = session_step(s, ids[i], e) != NULL;
-    *seconds = terminal_clock() - began;
+    *seconds = clock_seconds() - began;
     return ok;
 }
 

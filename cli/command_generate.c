@@ -12,6 +12,7 @@
 #include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+#include "core/clock.h"
 
 enum finish { FINISH_LENGTH, FINISH_STOP, FINISH_INTERRUPTED };
 
@@ -136,7 +137,7 @@ static bool read_prompt(struct generation *g, struct err *e)
 {
     struct run *r = &g->run;
     struct terminal_progress progress = run_begin_progress(r);
-    const double began = terminal_clock();
+    const double began = clock_seconds();
     const size_t most = (size_t)run_pass_rows(r);
     bool ok = true;
     session_expect(r->session, (int)r->ids.n);
@@ -148,7 +149,7 @@ static bool read_prompt(struct generation *g, struct err *e)
             g->finish = FINISH_INTERRUPTED;
     }
     terminal_progress_end(&progress);
-    r->prompt_seconds = terminal_clock() - began;
+    r->prompt_seconds = clock_seconds() - began;
     return ok || only_interrupted(g, e);
 }
 
@@ -193,10 +194,10 @@ static bool generate(struct generation *g, struct err *e)
     stream_watch_interrupt();
     if (!tell_prompt(g, e) || !read_prompt(g, e))
         return false;
-    const double began = terminal_clock();
+    const double began = clock_seconds();
     if (g->finish != FINISH_INTERRUPTED && !answer(g, e))
         return false;
-    g->run.decode_seconds = terminal_clock() - began;
+    g->run.decode_seconds = clock_seconds() - began;
     return stream_end(&g->stream, false, e);
 }
 

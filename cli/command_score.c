@@ -19,6 +19,7 @@
 #include "cli/run.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+#include "core/clock.h"
 
 /* Logits of one chunk; a row of a large vocabulary takes 1 MB of it. */
 static const size_t CHUNK_BYTES = (size_t)32 << 20;
@@ -106,7 +107,7 @@ static bool score_chunk(struct scoring *s, size_t begin, int n, struct err *e)
 static bool score(struct scoring *s, struct err *e)
 {
     struct terminal_progress progress = run_begin_progress(&s->run);
-    const double began = terminal_clock();
+    const double began = clock_seconds();
     const size_t n = s->run.ids.n;
     bool ok = true;
     session_expect(s->run.session, (int)n);
@@ -115,7 +116,7 @@ static bool score(struct scoring *s, struct err *e)
         ok = score_chunk(s, at, n - at < (size_t)s->n_rows ? (int)(n - at) : s->n_rows, e);
     }
     terminal_progress_end(&progress);
-    s->run.prompt_seconds = terminal_clock() - began;
+    s->run.prompt_seconds = clock_seconds() - began;
     if (s->logits_fd >= 0 && close(s->logits_fd) != 0 && ok)
         ok = err_set(e, ERR_RUNTIME, "cannot write to %s: %s", s->run.o->logits, strerror(errno));
     s->logits_fd = -1;

@@ -12,6 +12,7 @@
 #include "cli/prompt.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+#include "core/clock.h"
 
 static bool read_prompt(struct run *r, const char *command, struct err *e)
 {
@@ -85,7 +86,7 @@ bool run_load(struct run *r, const struct options *o, const char *command,
     r->o = o;
     if (!read_prompt(r, command, e))
         return false;
-    r->began = terminal_clock();
+    r->began = clock_seconds();
     return load_checkpoint(&r->loaded, o, e) && open_both(r, tokenizer, e) && make_ids(r, e);
 }
 
@@ -120,7 +121,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
         .stop = stream_interrupt(),
     };
     r->session = session_new(r->loaded.model, r->loaded.compute, &params, e);
-    r->load_seconds = terminal_clock() - r->began;
+    r->load_seconds = clock_seconds() - r->began;
     return r->session != NULL;
 }
 

@@ -25,7 +25,7 @@ struct run {
     struct ids ids;       /* of the prompt; at least one */
     struct session *session;
     int n_context;
-    double began; /* on terminal_clock, the prompt being read */
+    double began; /* on clock_seconds, the prompt being read */
     double load_seconds, prompt_seconds, decode_seconds;
     size_t n_steps; /* tokens of the answer that a pass through the model was made for */
 };

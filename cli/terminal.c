@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "core/clock.h"
 
 static const double PROGRESS_DELAY = 0.25; /* seconds; sooner would only flicker */
 
@@ -62,12 +63,12 @@ struct terminal_progress terminal_progress_begin(bool quiet, bool slow, const ch
     /* The same condition as for colour: the line needs escape sequences too. */
     return (struct terminal_progress){.what = what,
                                       .enabled = !quiet && terminal_has_colour(STDERR_FILENO),
-                                      .from = terminal_clock() + (slow ? 0 : PROGRESS_DELAY)};
+                                      .from = clock_seconds() + (slow ? 0 : PROGRESS_DELAY)};
 }
 
 void terminal_progress(struct terminal_progress *p, size_t done, size_t total)
 {
-    if (!p->enabled || terminal_clock() < p->from)
+    if (!p->enabled || clock_seconds() < p->from)
         return;
     p->visible = true;
     fprintf(stderr, "\r\033[2m%s %zu/%zu\033[0m\033[K", p->what, done, total);
@@ -78,13 +79,6 @@ void terminal_progress_end(struct terminal_progress *p)
     if (p->visible)
         fputs("\r\033[K", stderr);
     p->visible = false;
-}
-
-double terminal_clock(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 char *terminal_bytes(size_t n, char *out, size_t size)

@@ -23,7 +23,7 @@ void terminal_stat(const char *label, const char *fmt, ...) PRINTF_LIKE(2, 3);
 struct terminal_progress {
     const char *what; /* the label, "prompt" */
     bool enabled, visible;
-    double from; /* on terminal_clock: not before */
+    double from; /* on clock_seconds: not before */
 };
 struct terminal_progress terminal_progress_begin(bool quiet, bool slow, const char *what);
 void terminal_progress(struct terminal_progress *p, size_t done, size_t total);
@@ -31,9 +31,6 @@ void terminal_progress_end(struct terminal_progress *p);
 
 /* True where colour may go to fd: a terminal, no $NO_COLOR (no-color.org), $TERM not "dumb". */
 bool terminal_has_colour(int fd);
-
-/* Seconds on a clock that never goes back. */
-double terminal_clock(void);
 
 /* "8.6 MiB" into out[0..size); returns out. */
 char *terminal_bytes(size_t n, char *out, size_t size);

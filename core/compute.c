@@ -5,6 +5,7 @@
  */
 #include "core/compute.h"
 
+#include "core/clock.h"
 #include "core/cpus.h"
 #include "core/kernels/kernels.h"
 
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -54,7 +54,7 @@ struct compute {
 
     /* of the caller alone */
     bool slept;     /* in this run, at a barrier */
-    int64_t waited; /* nanoseconds of this run at barriers; waits within MOMENT do not count */
+    double waited;  /* seconds of this run at barriers; waits within MOMENT do not count */
     int n_alone;    /* runs that are still made alone */
     int alone_next; /* how many will be, the next time that the others keep it waiting */
 };
@@ -66,13 +66,6 @@ static void relax(void)
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
 #endif
-}
-
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
 /* Sleepers wait in the kernel for the counter itself: they need no mutex that all of them, once
@@ -115,10 +108,10 @@ static void wait_timed(struct compute *c, unsigned phase)
 {
     if (spin_change(&c->phase.n, phase, MOMENT))
         return;
-    const int64_t began = now();
+    const double began = clock_seconds();
     if (wait_change(c, &c->phase.n, phase, SPINS_AT_BARRIER))
         c->slept = true;
-    c->waited += now() - began;
+    c->waited += clock_seconds() - began;
 }
 
 /* Changes *counter and wakes whoever sleeps over it. No change slips past a sleeper: either its
@@ -246,7 +239,7 @@ const struct kernels *compute_kernels(const struct compute *c)
  * caller did useful work for less than 1 / n_threads of the run, running alone would have been as
  * fast: the next runs are made alone, FEWEST_ALONE at first, doubling up to MOST_ALONE. Results are
  * the same. */
-static void judge(struct compute *c, int64_t elapsed)
+static void judge(struct compute *c, double elapsed)
 {
     if (!c->slept || elapsed - c->waited >= elapsed / c->n_threads) {
         c->alone_next = FEWEST_ALONE;
@@ -264,7 +257,7 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
         task(&alone, context);
         return;
     }
-    const int64_t began = now();
+    const double began = clock_seconds();
     c->waited = 0;
     c->slept = false;
     c->task = task;
@@ -272,7 +265,7 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
     change(c, &c->run.n);
     task(&c->workers[0], context);
     worker_sync(&c->workers[0]);
-    judge(c, now() - began);
+    judge(c, clock_seconds() - began);
 }
 
 struct worker worker_apart(const struct worker *w)

@@ -5,6 +5,7 @@
  */
 #include "core/machine.h"
 
+#include "core/clock.h"
 #include "core/kernels/kernels.h"
 
 #include <math.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TRIES = 2, PEAK_STEPS = 1000000, LINE = 64 };
@@ -74,13 +74,6 @@ void machine_free(struct machine *m)
     free(m);
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Pages that nobody has written may all be one page of zeros, so they are written before any is
  * read. */
 static void touch(struct worker *w, void *context)
@@ -97,7 +90,7 @@ static void run_try(struct worker *w, void *context)
     size_t begin, end;
     worker_share(w, t->machine->n_bytes, LINE, &begin, &end);
     worker_sync(w);
-    const double began = now();
+    const double began = clock_seconds();
     if (t->peak) {
         const double done = t->peak(PEAK_STEPS);
         if (w->index == 0) /* others must not touch it */
@@ -107,7 +100,7 @@ static void run_try(struct worker *w, void *context)
     }
     worker_sync(w);
     if (w->index == 0)
-        t->seconds = now() - began;
+        t->seconds = clock_seconds() - began;
 }
 
 /* Bytes or operations per second, over all tries. */

@@ -10,12 +10,12 @@
  */
 #include "models/generator.h"
 
+#include "core/clock.h"
 #include "core/draft.h"
 #include "core/pace.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
 _Static_assert((int)GENERATOR_MOST_DRAFT + 1 == (int)PACE_MOST_ROWS, "the pace knows every pass");
 _Static_assert((int)GENERATOR_MOST_DRAFT <= (int)SESSION_REWIND, "wrong guesses are taken back");
@@ -112,13 +112,6 @@ static int look_up(struct generator *g, int most)
     if (g->match == 0 || n <= 0)
         return 0;
     return g->params.draft == GENERATOR_DRAFT_AUTO ? pace_guesses(&g->pace, g->match, n) : n;
-}
-
-static double clock_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 /* The last token and what may come behind it go through the model. */

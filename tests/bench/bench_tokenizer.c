@@ -11,17 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/file.h"
 #include "tokenizer/tokenizer.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static struct bytes map(const char *dir, const char *name)
 {
@@ -83,12 +76,12 @@ static double seconds(const struct tokenizer *t, const char *text, size_t n, siz
     for (int i = 0; i < 3; i++) {
         struct encoder *en = encoder_new(t, &e);
         struct ids ids = {0};
-        double begin = now();
+        double begin = clock_seconds();
         if (!en || !encoder_encode(en, text, n, 0, &ids, &e)) {
             fprintf(stderr, "%s\n", e.text);
             exit(1);
         }
-        double took = now() - begin;
+        double took = clock_seconds() - begin;
         best = took < best ? took : best;
         *n_ids = ids.n;
         ids_free(&ids);
@@ -145,9 +138,9 @@ int main(int argc, char **argv)
     struct tokenizer *t = NULL;
     for (int i = 0; i < 5; i++) {
         tokenizer_free(t);
-        double begin = now();
+        double begin = clock_seconds();
         t = load(argv[1]);
-        best = now() - begin < best ? now() - begin : best;
+        best = clock_seconds() - begin < best ? clock_seconds() - begin : best;
     }
     printf("%s\n  loads in %.1f ms, %ld KiB\n", argv[1], best * 1e3, peak_kib() - before);
     if (argc > 2) {

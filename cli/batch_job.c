@@ -5,8 +5,6 @@
  */
 #include "cli/batch_job.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,13 +59,11 @@ static bool open_input(struct job *j, struct err *e)
     }
     if (o->words[0][0] == '\0')
         return err_set(e, ERR_USAGE, "the name of a file is empty");
-    const int fd = open(o->words[0], O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && stream_interrupted()) { /* while nobody wrote into a pipe */
+    const int fd = buffer_open_file(o->words[0], e);
+    if (fd < 0 && stream_interrupted()) /* while nobody wrote into a pipe */
         *e = (struct err){.code = ERR_INTERRUPTED};
-        return false;
-    }
     if (fd < 0)
-        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->words[0], strerror(errno));
+        return false;
     batch_input_begin(&j->input, fd, o->words[0]);
     return true;
 }

@@ -99,9 +99,9 @@ static bool open_part(struct merge *m, int k, struct err *e)
     part->path = batch_shard_path(m->o->output, k + 1, m->n_parts, e);
     if (part->path == NULL)
         return false;
-    part->fd = open(part->path, O_RDONLY | O_CLOEXEC);
+    part->fd = buffer_open_file(part->path, e);
     if (part->fd < 0)
-        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", part->path, strerror(errno));
+        return false;
     if (flock(part->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return err_set(e, ERR_RUNTIME, "%s is still being written", part->path);
     return true;
@@ -336,9 +336,9 @@ static bool open_files(struct merge *m, struct err *e)
         return err_set(e, ERR_USAGE, "--merge needs the job's file of lines and its -o FILE");
     if (o->words[0][0] == '\0')
         return err_set(e, ERR_USAGE, "the name of a file is empty");
-    const int fd = open(o->words[0], O_RDONLY | O_CLOEXEC);
+    const int fd = buffer_open_file(o->words[0], e);
     if (fd < 0)
-        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->words[0], strerror(errno));
+        return false;
     batch_input_begin(&m->input, fd, o->words[0]);
     if (!batch_input_check_output(&m->input, o->output, e) || !check_place(m, e) ||
         !open_parts(m, e))

@@ -4,6 +4,7 @@
 #include "cli/buffer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,6 +67,14 @@ void buffer_drop(struct buffer *t, size_t n)
         return;
     t->n -= n;
     memmove(t->data, t->data + n, t->n + 1);
+}
+
+int buffer_open_file(const char *path, struct err *e)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        err_set(e, ERR_RUNTIME, "cannot read %s: %s", path, strerror(errno));
+    return fd;
 }
 
 bool buffer_read_once(char *to, size_t n, size_t *got, int fd, const char *name, struct err *e)

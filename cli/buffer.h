@@ -28,6 +28,9 @@ bool buffer_reserve(struct buffer *t, size_t n);
 /* Forgets the first n bytes. */
 void buffer_drop(struct buffer *t, size_t n);
 
+/* Opens a file to be read by the functions below; -1 and ERR_RUNTIME if that fails. */
+int buffer_open_file(const char *path, struct err *e);
+
 /* Appends what `fd` gives until its end, `name` being what the user calls it. ERR_RUNTIME. */
 bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e);
 

@@ -5,14 +5,12 @@
 #include "cli/command.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/batch_engine.h"
 #include "cli/json_out.h"
+#include "cli/prompt.h"
 #include "cli/stream.h"
 
 enum choose_by { BY_TOTAL, BY_TOKEN, BY_BYTE };
@@ -31,24 +29,17 @@ struct choice {
 static bool read_prompt(struct choice *c, struct err *e)
 {
     const struct options *o = &c->o;
-    const bool named = o->prompt_file != NULL && strcmp(o->prompt_file, "-") != 0;
     if (o->prompt != NULL && o->prompt_file != NULL)
         return err_set(e, ERR_USAGE, "the prompt is given twice: with -p and with --prompt-file");
     if (o->prompt != NULL) {
         buffer_add_string(&c->prompt, o->prompt);
         return buffer_ok(&c->prompt, e);
     }
-    if (!named && o->prompt_file == NULL && isatty(STDIN_FILENO))
+    if (o->prompt_file == NULL && isatty(STDIN_FILENO))
         return err_set(e, ERR_USAGE,
                        "choose needs a prompt: -p TEXT, --prompt-file FILE or "
                        "standard input");
-    const int fd = named ? open(o->prompt_file, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-    if (fd < 0)
-        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->prompt_file, strerror(errno));
-    const bool ok = buffer_read(&c->prompt, fd, named ? o->prompt_file : "standard input", e);
-    if (named)
-        close(fd);
-    return ok;
+    return prompt_read_file(o->prompt_file, &c->prompt, e);
 }
 
 static bool open_choice(struct choice *c, struct err *e)

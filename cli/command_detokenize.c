@@ -4,8 +4,6 @@
  */
 #include "cli/command.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,9 +87,9 @@ static bool put_all(struct detokenizer *d, const struct options *o, struct err *
         return put_words(d, o, e);
     if (o->file == NULL || strcmp(o->file, "-") == 0)
         return put_input(d, STDIN_FILENO, "standard input", e);
-    const int fd = open(o->file, O_RDONLY | O_CLOEXEC);
+    const int fd = buffer_open_file(o->file, e);
     if (fd < 0)
-        return err_set(e, ERR_RUNTIME, "cannot read %s: %s", o->file, strerror(errno));
+        return false;
     const bool ok = put_input(d, fd, o->file, e);
     close(fd);
     return ok;

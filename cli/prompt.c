@@ -3,7 +3,6 @@
  */
 #include "cli/prompt.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,22 +12,6 @@ static void separate(struct buffer *out)
 {
     if (out->n > 0)
         buffer_add(out, "\n", 1);
-}
-
-static bool open_file(const char *path, int *fd, struct err *e)
-{
-    *fd = open(path, O_RDONLY | O_CLOEXEC);
-    return *fd >= 0 || err_set(e, ERR_RUNTIME, "cannot read %s: %s", path, strerror(errno));
-}
-
-static bool read_file(const char *path, struct buffer *out, struct err *e)
-{
-    int fd;
-    if (!open_file(path, &fd, e))
-        return false;
-    const bool ok = buffer_read(out, fd, path, e);
-    close(fd);
-    return ok;
 }
 
 static bool read_stdin(struct buffer *out, struct err *e)
@@ -41,6 +24,18 @@ static bool read_stdin(struct buffer *out, struct err *e)
     if (out->n == begin)
         out->n = before;
     return true;
+}
+
+bool prompt_read_file(const char *path, struct buffer *out, struct err *e)
+{
+    if (path == NULL || strcmp(path, "-") == 0)
+        return read_stdin(out, e);
+    const int fd = buffer_open_file(path, e);
+    if (fd < 0)
+        return false;
+    const bool ok = buffer_read(out, fd, path, e);
+    close(fd);
+    return ok;
 }
 
 /* True where stdin can hold a prompt: open, and nobody would have to type it. */
@@ -61,7 +56,7 @@ bool prompt_read(const struct options *o, struct buffer *out, bool *given, struc
         return err_set(e, ERR_USAGE, "the prompt is given twice: with -p and as \"%s\"",
                        o->words[0]);
 
-    if (from_file && !read_file(o->file, out, e))
+    if (from_file && !prompt_read_file(o->file, out, e))
         return false;
     if (from_stdin && !read_stdin(out, e))
         return false;
@@ -87,10 +82,10 @@ bool prompt_open(const struct options *o, int *fd, const char **name, struct err
         return true;
     *name = from_file ? o->file : "standard input";
     if (from_file)
-        return open_file(o->file, fd, e);
-    if (from_stdin || has_input())
+        *fd = buffer_open_file(o->file, e);
+    else if (from_stdin || has_input())
         *fd = STDIN_FILENO;
-    return true;
+    return !from_file || *fd >= 0;
 }
 
 void prompt_close(int fd)

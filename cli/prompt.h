@@ -14,6 +14,10 @@
  * terminal and no -f was given. *given is false where there is nothing to read a prompt from. */
 bool prompt_read(const struct options *o, struct buffer *out, bool *given, struct err *e);
 
+/* Appends what a file holds, or standard input ("-" or NULL), with a newline before that unless
+ * *out is empty. */
+bool prompt_read_file(const char *path, struct buffer *out, struct err *e);
+
 /* Where the prompt is one file or stdin alone, *fd: open for reading, with its name for sentences;
  * the caller gives both back with prompt_close. Else *fd is -1 and prompt_read is the way. */
 bool prompt_open(const struct options *o, int *fd, const char **name, struct err *e);

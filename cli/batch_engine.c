@@ -85,7 +85,7 @@ static size_t most_memory(const struct options *o)
 /* Rows of the largest pass. */
 static int most_rows(const struct batch_engine *e)
 {
-    const struct loaded *const l = e->tools->loaded;
+    const struct loaded *const l = &e->tools->loaded;
     return max_int(model_pass_rows(l->model, compute_n_threads(l->compute)),
                    PROMPT_ROWS + e->n_parallel);
 }
@@ -98,7 +98,7 @@ static struct session_params params_of(const struct batch_engine *e)
         .n_context = tools->n_context,
         .n_batch = most_rows(e),
         .n_rows = score ? SCORED_ROWS : e->n_parallel,
-        .n_threads = compute_n_threads(tools->loaded->compute),
+        .n_threads = compute_n_threads(tools->loaded.compute),
         .n_sequences = e->n_slots,
         .n_pages = 1,
         .precision = (enum precision)tools->o->precision,
@@ -115,7 +115,7 @@ static bool settle_slots(struct batch_engine *e, struct session_bytes *bytes, st
     const struct options *o = e->tools->o;
     for (;;) {
         const struct session_params params = params_of(e);
-        if (!session_measure(e->tools->loaded->model, &params, bytes, err))
+        if (!session_measure(e->tools->loaded.model, &params, bytes, err))
             return false;
         const size_t most = bytes->kv_page > 0 ? most_memory(o) / 2 : most_memory(o);
         if (o->given[OPT_PARALLEL] || e->n_parallel == 1 || bytes->kv - bytes->kv_page <= most)
@@ -151,7 +151,7 @@ static bool count_pages(struct batch_engine *e, struct err *err)
 
 static bool open_session(struct batch_engine *e, struct err *err)
 {
-    const struct loaded *l = e->tools->loaded;
+    const struct loaded *l = &e->tools->loaded;
     if (!count_pages(e, err))
         return false;
     struct session_params params = params_of(e);
@@ -171,7 +171,7 @@ struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct er
     e->tools = tools;
     e->n_parallel = tools->o->parallel;
     e->n_slots = e->n_parallel + KEPT;
-    e->n_vocab = model_info(tools->loaded->model)->vocab_size;
+    e->n_vocab = model_info(tools->loaded.model)->vocab_size;
     e->finished_end = &e->finished;
     const size_t n_rows = (size_t)most_rows(e);
     e->slots = calloc((size_t)e->n_slots, sizeof *e->slots);
@@ -565,7 +565,7 @@ bool batch_engine_step(struct batch_engine *e, struct err *err)
     e->counts.n_rows += (size_t)e->n_rows;
     e->counts.n_lines += (size_t)e->n_at_work;
     if (e->n_wanted > 0)
-        compute_run(e->tools->loaded->compute, take_logits, e);
+        compute_run(e->tools->loaded.compute, take_logits, e);
     return harvest(e, err);
 }
 

@@ -29,7 +29,6 @@ struct job {
     struct batch_source source;
     char *output_path;
     struct batch_output output;
-    struct loaded loaded;
     struct batch_tools tools;
     struct batch_engine *engine;
     struct batch_order order;
@@ -133,25 +132,10 @@ static bool open_job(struct job *j, struct err *e)
 
 static bool open_engine(struct job *j, struct err *e)
 {
-    struct loaded *l = &j->loaded;
-    if (!load_checkpoint(l, j->o, e) || !load_tokenizer(l, true, e) || !load_model(l, j->o, e))
+    if (!batch_tools_open(&j->tools, j->o, j->task, e))
         return false;
-    if (j->task == BATCH_GENERATE)
-        load_tell_defaults(l, j->o->quiet);
-    const int most = model_info(l->model)->max_positions;
-    if (j->o->context > most)
-        return err_set(e, ERR_CONTEXT,
-                       "a context of %d tokens is not possible: the model's maximum is %d",
-                       j->o->context, most);
-    j->tools = (struct batch_tools){.o = j->o,
-                                    .task = j->task,
-                                    .loaded = l,
-                                    .encoder = encoder_new(l->tokenizer, e),
-                                    .n_context = j->o->context > 0 ? j->o->context : most};
-    const char *dir = checkpoint_dir(l->checkpoint), *slash = strrchr(dir, '/');
+    const char *dir = checkpoint_dir(j->tools.loaded.checkpoint), *slash = strrchr(dir, '/');
     j->model_name = slash != NULL ? slash + 1 : dir;
-    if (j->tools.encoder == NULL)
-        return false;
     j->engine = batch_engine_new(&j->tools, e);
     return j->engine != NULL;
 }
@@ -160,7 +144,7 @@ static bool open_engine(struct job *j, struct err *e)
  * also where only the merged answers would replace one. */
 static bool check_model(const struct job *j, struct err *e)
 {
-    const struct checkpoint *model = j->loaded.checkpoint;
+    const struct checkpoint *model = j->tools.loaded.checkpoint;
     const char *path = j->o->output;
     if (path == NULL ||
         (!checkpoint_holds(model, path) && !checkpoint_holds(model, j->output_path)))
@@ -343,8 +327,7 @@ static bool conclude(struct job *j, struct err *e)
 static void free_job(struct job *j)
 {
     batch_engine_free(j->engine);
-    encoder_free(j->tools.encoder);
-    load_free(&j->loaded);
+    batch_tools_close(&j->tools);
     batch_order_free(&j->order);
     batch_source_free(&j->source);
     batch_input_free(&j->input);

@@ -51,7 +51,7 @@ static bool make_ids(const struct batch_tools *tools, struct batch_work *w, stru
 
 static void check_ids(const struct batch_tools *tools, struct batch_work *w)
 {
-    const int n_vocab = model_info(tools->loaded->model)->vocab_size;
+    const int n_vocab = model_info(tools->loaded.model)->vocab_size;
     struct err *error = &w->line.error;
     if (w->n_prompt == 0 && tools->task == BATCH_SCORE && w->line.prompt.n > 0)
         err_set(error, ERR_USAGE,
@@ -81,11 +81,11 @@ static bool begin_reply(const struct batch_tools *tools, struct batch_work *w, s
 {
     const struct options *asked = &w->line.asked;
     const size_t room = (size_t)tools->n_context - w->ids.n;
-    settle_sampling(asked, tools->loaded->model, &w->sampling);
+    settle_sampling(asked, tools->loaded.model, &w->sampling);
     w->sampling.seed = seed_of(tools, &w->line);
     const struct reply_request request = {
         .o = asked,
-        .loaded = tools->loaded,
+        .loaded = &tools->loaded,
         .sampling = &w->sampling,
         .stop = &w->line.stop,
         .prompt = &w->ids,

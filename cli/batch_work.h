@@ -4,17 +4,8 @@
 #ifndef CLI_BATCH_WORK_H
 #define CLI_BATCH_WORK_H
 
-#include "cli/batch_line.h"
+#include "cli/batch_tools.h"
 #include "cli/reply.h"
-
-/* What all lines of a job share; borrowed throughout. */
-struct batch_tools {
-    const struct options *o;
-    enum batch_task task;
-    const struct loaded *loaded;
-    struct encoder *encoder;
-    int n_context; /* tokens that a line may have, prompt and answer together */
-};
 
 struct batch_work {
     struct batch_line line;

@@ -20,7 +20,6 @@ static const char *const by_names[] = {"total", "token", "byte"};
 struct choice {
     struct options o; /* the command line's, and as many lines at once as there are answers */
     struct buffer prompt;
-    struct loaded loaded;
     struct batch_tools tools;
     struct batch_engine *engine;
     struct batch_work **answers; /* [o.n_words] scored */
@@ -44,7 +43,6 @@ static bool read_prompt(struct choice *c, struct err *e)
 
 static bool open_choice(struct choice *c, struct err *e)
 {
-    struct loaded *l = &c->loaded;
     struct options *o = &c->o;
     if (o->wants_stdin)
         return err_set(e, ERR_USAGE, "an answer \"-\" stands behind \"--\"");
@@ -53,21 +51,8 @@ static bool open_choice(struct choice *c, struct err *e)
     for (size_t i = 0; i < o->n_words; i++)
         if (o->words[i][0] == '\0')
             return err_set(e, ERR_USAGE, "an empty answer has no likelihood");
-    if (!read_prompt(c, e) || !load_checkpoint(l, o, e) || !load_tokenizer(l, true, e) ||
-        !load_model(l, o, e))
-        return false;
-    const int most = model_info(l->model)->max_positions;
-    if (o->context > most)
-        return err_set(e, ERR_CONTEXT,
-                       "a context of %d tokens is not possible: the model's maximum is %d",
-                       o->context, most);
     o->parallel = o->n_words < (size_t)o->parallel ? (int)o->n_words : o->parallel;
-    c->tools = (struct batch_tools){.o = o,
-                                    .task = BATCH_SCORE,
-                                    .loaded = l,
-                                    .encoder = encoder_new(l->tokenizer, e),
-                                    .n_context = o->context > 0 ? o->context : most};
-    if (c->tools.encoder == NULL)
+    if (!read_prompt(c, e) || !batch_tools_open(&c->tools, o, BATCH_SCORE, e))
         return false;
     c->engine = batch_engine_new(&c->tools, e);
     return c->engine != NULL;
@@ -208,8 +193,7 @@ bool command_choose(const struct options *o, struct err *e)
         batch_work_free(c.answers[i]);
     free((void *)c.answers);
     batch_engine_free(c.engine);
-    encoder_free(c.tools.encoder);
-    load_free(&c.loaded);
+    batch_tools_close(&c.tools);
     buffer_free(&c.prompt);
     return ok;
 }

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "cli/logprob.h"
-#include "cli/run.h"
+#include "cli/settle.h"
 #include "cli/stream.h"
 
 enum {
@@ -102,7 +102,7 @@ static struct session_params params_of(const struct batch_engine *e)
         .n_sequences = e->n_slots,
         .n_pages = 1,
         .precision = (enum precision)tools->o->precision,
-        .kv = run_kv(tools->o),
+        .kv = settle_kv(tools->o),
         .stop = stream_interrupt(),
     };
 }

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "cli/run.h"
 #include "core/clock.h"
 #include "models/work.h"
 

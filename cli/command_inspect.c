@@ -13,7 +13,7 @@
 
 #include "cli/json_out.h"
 #include "cli/load.h"
-#include "cli/run.h"
+#include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 
@@ -82,7 +82,7 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
             min_int(card->n_context, model_pass_rows(l->model, compute_n_threads(l->compute))),
         .n_rows = generator_n_rows(GENERATOR_DRAFT_AUTO),
         .n_threads = compute_n_threads(l->compute),
-        .kv = run_kv(o),
+        .kv = settle_kv(o),
     };
     const struct generator_params guessing = {.n_vocab = model_info(l->model)->vocab_size,
                                               .n_context = card->n_context,

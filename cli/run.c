@@ -10,6 +10,7 @@
 
 #include "cli/help.h"
 #include "cli/prompt.h"
+#include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/clock.h"
@@ -90,11 +91,6 @@ bool run_load(struct run *r, const struct options *o, const char *command,
     return load_checkpoint(&r->loaded, o, e) && open_both(r, tokenizer, e) && make_ids(r, e);
 }
 
-enum session_kv run_kv(const struct options *o)
-{
-    return o->given[OPT_KV] ? (enum session_kv)(SESSION_KV_F32 + o->kv) : SESSION_KV_AUTO;
-}
-
 int run_pass_rows(const struct run *r)
 {
     return model_pass_rows(r->loaded.model, compute_n_threads(r->loaded.compute));
@@ -117,7 +113,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
         .n_rows = n_rows,
         .n_threads = compute_n_threads(r->loaded.compute),
         .precision = (enum precision)r->o->precision,
-        .kv = run_kv(r->o),
+        .kv = settle_kv(r->o),
         .stop = stream_interrupt(),
     };
     r->session = session_new(r->loaded.model, r->loaded.compute, &params, e);

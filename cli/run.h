@@ -35,9 +35,6 @@ struct run {
 bool run_load(struct run *r, const struct options *o, const char *command,
               enum run_tokenizer tokenizer, struct err *e);
 
-/* --kv. */
-enum session_kv run_kv(const struct options *o);
-
 /* Tokens of the prompt that go through the layers at once. */
 int run_pass_rows(const struct run *r);
 

@@ -61,11 +61,21 @@ bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
                                             n_in / per_word + (n_in % per_word != 0)));
 }
 
+size_t quantize_row_bytes(const struct tensor *t)
+{
+    return (size_t)t->shape[1] * dtype_size(t->dtype);
+}
+
+unsigned char *quantize_row_at(const struct tensor *t, size_t r)
+{
+    return (unsigned char *)(uintptr_t)t->data + r * quantize_row_bytes(t);
+}
+
 bool quantize_can_weave(const struct kernels *kernels, const struct quantized *to)
 {
     const enum quant_type type = to->format.type;
-    const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
-    return (type == QUANT_INT8 || type == QUANT_PACKED4) && row_bytes % 4 == 0 &&
+    return (type == QUANT_INT8 || type == QUANT_PACKED4) &&
+           quantize_row_bytes(&to->codes) % 4 == 0 &&
            kernels->linear_woven[type == QUANT_INT8 ? DOT_I8 : DOT_U4];
 }
 
@@ -159,9 +169,9 @@ static bool quantize_row(const struct kernels *kernels, const struct quantize_so
 {
     const enum quant_type type = to->format.type;
     const size_t n_in = from->n_in, n_groups = (size_t)to->scales.shape[1], n = n_in / n_groups;
-    const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
-    unsigned char *const codes = (unsigned char *)(uintptr_t)to->codes.data + r * row_bytes;
-    unsigned char *const scales = (unsigned char *)(uintptr_t)to->scales.data + 2 * r * n_groups;
+    const size_t row_bytes = quantize_row_bytes(&to->codes);
+    unsigned char *const codes = quantize_row_at(&to->codes, r);
+    unsigned char *const scales = quantize_row_at(&to->scales, r);
     bool finite = true;
     if (type == QUANT_PACKED4) {
         kernels->quant_scales(room->scales, x, room->weights, n_in, n, tries);
@@ -188,10 +198,8 @@ static void weave(unsigned char *rows, size_t size, size_t n, unsigned char *roo
 /* The strip that begins with row r. */
 static void weave_strip(const struct quantized *to, size_t r, unsigned char *room)
 {
-    const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
-    const size_t n_groups = (size_t)to->scales.shape[1];
-    weave((unsigned char *)(uintptr_t)to->codes.data + r * row_bytes, 4, row_bytes / 4, room);
-    weave((unsigned char *)(uintptr_t)to->scales.data + 2 * r * n_groups, 2, n_groups, room);
+    weave(quantize_row_at(&to->codes, r), 4, quantize_row_bytes(&to->codes) / 4, room);
+    weave(quantize_row_at(&to->scales, r), 2, (size_t)to->scales.shape[1], room);
 }
 
 bool quantize_rows(const struct kernels *kernels, const struct quantize_source *from,

@@ -324,14 +324,10 @@ static void read_lanes(struct work *work, const struct quantize_source *from, si
 static bool write_lanes(const struct work *work, const struct quantized *to, size_t k, size_t r,
                         size_t n)
 {
-    const size_t n_groups = (size_t)to->scales.shape[1];
-    const size_t row_bytes = (size_t)to->codes.shape[1] * dtype_size(to->codes.dtype);
     bool finite = true;
     for (size_t i = 0; i < n; i++) {
-        unsigned char *const codes =
-            (unsigned char *)(uintptr_t)to->codes.data + (r + i) * row_bytes + k / 2;
-        unsigned char *const scales = (unsigned char *)(uintptr_t)to->scales.data +
-                                      2 * ((r + i) * n_groups + k / work->group);
+        unsigned char *const codes = quantize_row_at(&to->codes, r + i) + k / 2;
+        unsigned char *const scales = quantize_row_at(&to->scales, r + i) + 2 * (k / work->group);
         for (size_t j = 0; j < work->n; j += 2)
             codes[j / 2] = (unsigned char)(((int)work->codes[j].v[i] + 8) |
                                            ((int)work->codes[j + 1].v[i] + 8) << 4);

@@ -125,8 +125,9 @@ static bool open_job(struct job *j, struct err *e)
         !batch_output_open(&j->output, j->output_path, e))
         return false;
     tell_part(j);
-    return (o->restart ? batch_resume_check(&j->output, e)
-                       : batch_resume(&j->output, &j->source.answers, e)) &&
+    const bool empties = o->restart && j->output.regular;
+    return (empties ? batch_resume_check(j->output.fd, j->output.name, e)
+                    : batch_resume(&j->output, &j->source.answers, e)) &&
            batch_source_survey(&j->source, &j->n_total, e);
 }
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/batch_answer.h"
+#include "cli/batch_resume.h"
 #include "cli/batch_source.h"
 #include "cli/stream.h"
 
@@ -262,36 +263,17 @@ static bool check_complete(struct merge *m, struct err *e)
     return true;
 }
 
-/* Whether the file begins with an answer, or what is left of one, or is empty. */
-static bool has_answers(int fd, const char *path)
-{
-    struct batch_input in;
-    struct bytes text;
-    struct buffer name = {0};
-    struct err unused;
-    bool whole;
-    batch_input_begin(&in, fd, path);
-    const enum batch_input_state state = batch_input_next(&in, true, &text, &whole, &unused);
-    bool good = state == BATCH_INPUT_END;
-    if (state == BATCH_INPUT_LINE && whole)
-        good = batch_answer_name((const char *)text.data, text.size, &name) != BATCH_ANSWER_NONE;
-    else if (state == BATCH_INPUT_LINE)
-        good = batch_answer_is_torn((const char *)text.data, text.size);
-    buffer_free(&name);
-    batch_input_free(&in);
-    return good;
-}
-
 /* The result may replace earlier answers and nothing else: it could be a file of the model, about
  * which nothing is known here. */
 static bool check_place(const struct merge *m, struct err *e)
 {
     const char *path = m->o->output;
     struct stat about;
+    struct err unused;
     if (stat(path, &about) != 0)
         return true;
     const int fd = S_ISREG(about.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    const bool good = fd >= 0 && has_answers(fd, path);
+    const bool good = fd >= 0 && batch_resume_check(fd, path, &unused);
     if (fd >= 0)
         close(fd);
     return good || err_set(e, ERR_USAGE,

@@ -63,14 +63,12 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, struct 
     return ok;
 }
 
-bool batch_resume_check(const struct batch_output *out, struct err *e)
+bool batch_resume_check(int fd, const char *name, struct err *e)
 {
     struct batch_input in;
     struct bytes text;
     bool whole, ok = true;
-    if (!out->regular)
-        return true;
-    batch_input_begin(&in, out->fd, out->name);
+    batch_input_begin(&in, fd, name);
     const enum batch_input_state state = batch_input_next(&in, true, &text, &whole, e);
     if (state == BATCH_INPUT_LINE &&
         !(whole ? batch_answer_is : batch_answer_is_torn)((const char *)text.data, text.size))

@@ -11,8 +11,8 @@
  * last line off. ERR_RUNTIME for a file that is no output of a job, which stays as it is. */
 bool batch_resume(struct batch_output *out, struct batch_index *answers, struct err *e);
 
-/* Whether a regular file that is to be emptied is a job's output: its first line, if it has any,
- * must be an answer, or what is left of one. Else ERR_RUNTIME. */
-bool batch_resume_check(const struct batch_output *out, struct err *e);
+/* Whether a regular file that is to be emptied or replaced holds answers: its first line, if it has
+ * any, must be one, or what is left of one. Else ERR_RUNTIME. */
+bool batch_resume_check(int fd, const char *name, struct err *e);
 
 #endif

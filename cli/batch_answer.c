@@ -190,7 +190,7 @@ enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buff
 static bool agrees(const char *text, size_t n, const char *begin)
 {
     const size_t n_begin = strlen(begin);
-    return memcmp(text, begin, n < n_begin ? n : n_begin) == 0;
+    return memcmp(text, begin, min_size(n, n_begin)) == 0;
 }
 
 /* What batch_answer_write puts behind a custom_id, and lines of prompts do not. */

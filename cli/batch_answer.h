@@ -45,7 +45,7 @@ bool batch_answer_is_torn(const char *text, size_t n);
 /* How many bytes of a custom_id's n a sentence shows. */
 static inline int batch_answer_shown(size_t n)
 {
-    return n < 100 ? (int)n : 100;
+    return (int)min_size(n, 100);
 }
 
 /* The name of a line's error, "#7:" and the custom_id. */

@@ -136,7 +136,7 @@ static bool count_pages(struct batch_engine *e, struct err *err)
     const size_t all = (size_t)e->n_slots * pages_for((size_t)e->tools->n_context);
     const size_t windows = bytes.kv - bytes.kv_page;
     const size_t left = most > windows ? most - windows : 0;
-    size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
+    const size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
     if (windows > most)
         return err_set(err, o->kv_memory > 0 ? ERR_USAGE : ERR_RUNTIME,
                        "--kv-memory must be %zu bytes at least where --parallel is %d",
@@ -144,8 +144,7 @@ static bool count_pages(struct batch_engine *e, struct err *err)
     if (n == 0)
         return err_set(err, o->kv_memory > 0 ? ERR_USAGE : ERR_RUNTIME,
                        "--kv-memory must be %zu bytes at least", windows + bytes.kv_page);
-    n = n < all ? n : all;
-    e->n_pages = n < INT_MAX ? (int)n : INT_MAX;
+    e->n_pages = (int)min_size(min_size(n, all), INT_MAX);
     return true;
 }
 
@@ -234,7 +233,7 @@ static struct slot *oldest_idle(const struct batch_engine *e, bool kept)
 static size_t n_common(const struct slot *a, const struct slot *b)
 {
     size_t n = 0;
-    const size_t most = a->n_ids < b->n_ids ? a->n_ids : b->n_ids;
+    const size_t most = min_size(a->n_ids, b->n_ids);
     while (n < most && a->ids[n] == b->ids[n])
         n++;
     return n;

@@ -376,7 +376,7 @@ static void read_members(struct batch_line *line, const char *text, size_t n, un
         if (i == N_KEYS) {
             if (!is(&v, JSON_NULL) && line->error.code == ERR_NONE)
                 err_set(&line->error, ERR_USAGE, "unknown key \"%.*s\"",
-                        (int)(key.size < 100 ? key.size : 100), (const char *)key.data);
+                        (int)min_size(key.size, 100), (const char *)key.data);
             continue;
         }
         v.key = i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key;

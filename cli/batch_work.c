@@ -89,7 +89,7 @@ static bool begin_reply(const struct batch_tools *tools, struct batch_work *w, s
         .sampling = &w->sampling,
         .stop = &w->line.stop,
         .prompt = &w->ids,
-        .limit = (size_t)asked->max_tokens < room ? (size_t)asked->max_tokens : room,
+        .limit = min_size((size_t)asked->max_tokens, room),
         .wants_logprobs = w->line.wants_logprobs,
         .n_likeliest = w->line.n_likeliest,
     };

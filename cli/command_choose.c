@@ -51,7 +51,7 @@ static bool open_choice(struct choice *c, struct err *e)
     for (size_t i = 0; i < o->n_words; i++)
         if (o->words[i][0] == '\0')
             return err_set(e, ERR_USAGE, "an empty answer has no likelihood");
-    o->parallel = o->n_words < (size_t)o->parallel ? (int)o->n_words : o->parallel;
+    o->parallel = (int)min_size(o->n_words, (size_t)o->parallel);
     if (!read_prompt(c, e) || !batch_tools_open(&c->tools, o, BATCH_SCORE, e))
         return false;
     c->engine = batch_engine_new(&c->tools, e);

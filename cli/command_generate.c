@@ -142,7 +142,7 @@ static bool read_prompt(struct generation *g, struct err *e)
     bool ok = true;
     session_expect(r->session, (int)r->ids.n);
     for (size_t at = 0, n; ok && at < r->ids.n && g->finish != FINISH_INTERRUPTED; at += n) {
-        n = r->ids.n - at < most ? r->ids.n - at : most;
+        n = min_size(r->ids.n - at, most);
         terminal_progress(&progress, at, r->ids.n);
         ok = generator_prompt(g->generator, r->ids.id + at, (int)n, e);
         if (stream_interrupted())

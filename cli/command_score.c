@@ -65,9 +65,8 @@ static bool open_scoring(struct scoring *s, const struct options *o, struct err 
     const struct model_info *const info = model_info(s->run.loaded.model);
     const size_t row = (size_t)info->vocab_size * sizeof(float);
     const size_t most = (size_t)run_pass_rows(&s->run);
-    size_t n_rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
-    n_rows = n_rows < most ? n_rows : most;
-    s->n_rows = (int)(n_rows < n ? n_rows : n);
+    const size_t n_rows = row < CHUNK_BYTES ? CHUNK_BYTES / row : 1;
+    s->n_rows = (int)min_size(min_size(n_rows, most), n);
     if (!run_open_session(&s->run, 0, s->n_rows, e))
         return false;
     s->logprob = calloc(n, sizeof *s->logprob);
@@ -113,7 +112,7 @@ static bool score(struct scoring *s, struct err *e)
     session_expect(s->run.session, (int)n);
     for (size_t at = 0; ok && at < n; at += (size_t)s->n_rows) {
         terminal_progress(&progress, at, n);
-        ok = score_chunk(s, at, n - at < (size_t)s->n_rows ? (int)(n - at) : s->n_rows, e);
+        ok = score_chunk(s, at, (int)min_size(n - at, (size_t)s->n_rows), e);
     }
     terminal_progress_end(&progress);
     s->run.prompt_seconds = clock_seconds() - began;

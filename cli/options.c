@@ -258,8 +258,7 @@ static size_t distance(const char *a, size_t n_a, const char *b)
             const size_t change = diagonal + (a[i - 1] != b[j - 1]);
             const size_t insert = row[j - 1] + 1, remove = row[j] + 1;
             diagonal = row[j];
-            row[j] = change < insert ? change : insert;
-            row[j] = row[j] < remove ? row[j] : remove;
+            row[j] = min_size(min_size(change, insert), remove);
         }
     }
     return row[n_b];
@@ -274,7 +273,7 @@ static bool fail_unknown(const struct reader *r, const char *name, size_t n, str
         const struct option_spec *spec = &options_table[i];
         if (!(spec->commands & r->command) || spec->group == NULL)
             continue;
-        const size_t n_own = strlen(spec->name), n_common = n < n_own ? n : n_own;
+        const size_t n_own = strlen(spec->name), n_common = min_size(n, n_own);
         const bool begins = n_common >= 2 && strncmp(name, spec->name, n_common) == 0;
         const size_t far = begins ? 0 : distance(name, n, spec->name);
         if (far < least && far < n) {

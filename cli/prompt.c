@@ -143,7 +143,7 @@ bool prompt_parse_ids(const char *name, const char *text, size_t n, struct ids *
         int32_t id;
         if (!parse_id(text + begin, i - begin, &id))
             return err_set(e, ERR_USAGE, "%s: \"%.*s\" is no token id", name,
-                           (int)(i - begin < 20 ? i - begin : 20), text + begin);
+                           (int)min_size(i - begin, 20), text + begin);
         if (!ids_push(out, id, e))
             return false;
     }

@@ -88,7 +88,7 @@ static size_t decide(const struct stream *s, const struct buffer *t, bool *found
     for (size_t at = 0; at < t->n; at++) {
         for (size_t i = 0; i < s->n_stops; i++) {
             const size_t length = strlen(s->stops[i]), left = t->n - at;
-            if (memcmp(t->data + at, s->stops[i], length < left ? length : left) != 0)
+            if (memcmp(t->data + at, s->stops[i], min_size(length, left)) != 0)
                 continue;
             if (length > left && at < may_begin) {
                 may_begin = at;

@@ -73,6 +73,11 @@ static inline size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+static inline size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 static inline int min_int(int a, int b)
 {
     return a < b ? a : b;

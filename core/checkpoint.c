@@ -415,8 +415,7 @@ bool checkpoint_touch(const struct checkpoint *c, struct checkpoint_place *place
         return false;
     const struct tensor *t = &c->tensors[place->tensor];
     const size_t left = t->n_bytes - place->byte;
-    const struct bytes part = {(const unsigned char *)t->data + place->byte,
-                               left < most ? left : most};
+    const struct bytes part = {(const unsigned char *)t->data + place->byte, min_size(left, most)};
     place->byte += part.size;
     if (place->byte == t->n_bytes)
         *place = (struct checkpoint_place){.tensor = place->tensor + 1};

@@ -315,6 +315,6 @@ void worker_share(const struct worker *w, size_t n, size_t grain, size_t *begin,
     const size_t n_grains = (n + grain - 1) / grain;
     const size_t first = n_grains * (size_t)w->index / (size_t)w->n_workers;
     const size_t last = n_grains * (size_t)(w->index + 1) / (size_t)w->n_workers;
-    *begin = first * grain < n ? first * grain : n;
-    *end = last * grain < n ? last * grain : n;
+    *begin = min_size(first * grain, n);
+    *end = min_size(last * grain, n);
 }

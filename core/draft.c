@@ -97,7 +97,7 @@ void draft_push(struct draft *d, int32_t id)
 /* How many ids up to `place` are the same as those up to the end of the text. */
 static int match(const struct draft *d, int place)
 {
-    const int end = d->n - 1, most = place + 1 < DRAFT_LONGEST ? place + 1 : DRAFT_LONGEST;
+    const int end = d->n - 1, most = min_int(place + 1, DRAFT_LONGEST);
     int n = 0;
     while (n < most && d->ids[place - n] == d->ids[end - n])
         n++;

@@ -148,7 +148,7 @@ static void apply_range(const struct product *p, size_t begin, size_t end)
     assert((l->quant || linear_supports(l->dtype)) && l->block > 0);
     while (begin < end) {
         const size_t block_end = (begin / (size_t)l->block + 1) * (size_t)l->block;
-        const size_t stop = block_end < end ? block_end : end;
+        const size_t stop = min_size(block_end, end);
         apply_block(p, begin, stop);
         begin = stop;
     }
@@ -240,13 +240,13 @@ static void apply_both(struct worker *w, struct product *p, float *second)
     const size_t n_out = (size_t)p->l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
     size_t begin, end;
     worker_share(w, 2 * n, GRAIN, &begin, &end);
-    apply_range(p, begin, end < n_out ? end : n_out);
+    apply_range(p, begin, min_size(end, n_out));
     to_second_sum(p);
     p->y = second;
     p->y_stride = n_out;
     p->add = false;
     if (end > n)
-        apply_range(p, begin > n ? begin - n : 0, end - n < n_out ? end - n : n_out);
+        apply_range(p, begin > n ? begin - n : 0, min_size(end - n, n_out));
     worker_sync(w);
 }
 

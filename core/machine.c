@@ -41,8 +41,7 @@ static size_t buffer_bytes(void)
     cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
     const size_t wanted = cache > 0 ? CACHES * (size_t)cache : 0;
-    return wanted < LEAST_MIB * mib ? LEAST_MIB * mib
-                                    : (wanted > MOST_MIB * mib ? MOST_MIB * mib : wanted);
+    return max_size(LEAST_MIB * mib, min_size(wanted, MOST_MIB * mib));
 }
 
 struct machine *machine_new(struct err *e)

@@ -11,6 +11,8 @@
  */
 #include "core/pace.h"
 
+#include "core/base.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +56,7 @@ void pace_saw_pass(struct pace *p, int n_rows, double seconds)
 
 static int class_of(int match)
 {
-    return match < PACE_LONGEST_MATCH ? match : PACE_LONGEST_MATCH;
+    return min_int(match, PACE_LONGEST_MATCH);
 }
 
 /* Counts for matches of other lengths too, the less the more they differ. */
@@ -100,7 +102,7 @@ static int most_rows(const struct pace *p)
     for (int r = 2; r <= PACE_MOST_ROWS; r++)
         if (is_known(p, r))
             most = 2 * r;
-    return most < PACE_MOST_ROWS ? most : PACE_MOST_ROWS;
+    return min_int(most, PACE_MOST_ROWS);
 }
 
 /* How many guesses, up to `most`, give the most tokens a second by this estimate of seconds. A pass
@@ -125,7 +127,7 @@ int pace_guesses(struct pace *p, int match, int most)
     double tokens[PACE_MOST_ROWS] = {1}, chance = 1;
     if (!is_known(p, 1))
         return 0;
-    most = most < most_rows(p) ? most : most_rows(p) - 1;
+    most = min_int(most, most_rows(p) - 1);
     for (int k = 1; k <= most; k++) {
         chance *= p->chance[class_of(match + k - 1)].right;
         tokens[k] = tokens[k - 1] + chance;

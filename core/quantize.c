@@ -218,9 +218,7 @@ bool quantize_rows(const struct kernels *kernels, const struct quantize_source *
                              room.weights + k);
     for (size_t r = begin, woven = begin, n; r < end; r += n) {
         const size_t left = from->n_out - r % from->n_out; /* rows are read of one matrix at once */
-        n = from->transposed ? STRIP : 1;
-        n = n < left ? n : left;
-        n = n < end - r ? n : end - r;
+        n = min_size(from->transposed ? STRIP : 1, min_size(left, end - r));
         if (from->transposed)
             read_strip(kernels, from, r, n, room.rows);
         else

@@ -350,9 +350,9 @@ bool quantize_factor_rows(const struct kernels *kernels, const struct quantize_s
     work->group = n_in / (size_t)to->scales.shape[1];
     assert(work->group > 0 && work->group % STEP == 0 && !from->transposed);
     for (size_t k = 0; k < n_in; k += block) {
-        begin_block(work, from, k, n_in - k < block ? n_in - k : block);
+        begin_block(work, from, k, min_size(n_in - k, block));
         for (size_t r = begin; r < end; r += LANES) {
-            const size_t n = end - r < LANES ? end - r : LANES;
+            const size_t n = min_size(end - r, LANES);
             read_lanes(work, from, k, r, n);
             for (size_t g = 0; g < work->n_groups; g++)
                 begin_group(work, g);

@@ -141,7 +141,7 @@ static float penalised(const struct sample_params *p, float logit, int count)
  * however often it occurred. */
 static const float *penalise(struct sampler *s, const float *logits)
 {
-    size_t n = s->n_accepted < s->n_window ? s->n_accepted : s->n_window;
+    size_t n = min_size(s->n_accepted, s->n_window);
     if (n == 0)
         return logits;
     memcpy(s->scores, logits, (size_t)s->n_vocab * sizeof *logits);
@@ -413,7 +413,7 @@ static size_t collect_from(struct sampler *s, const float *scores, float least)
     const float below = nextafterf(least, -INFINITY);
     size_t n = 0;
     for (int32_t id = 0, end; id < s->n_vocab; id = end) {
-        end = s->n_vocab - id < LANES ? s->n_vocab : id + LANES;
+        end = id + min_int(s->n_vocab - id, LANES);
         if (end - id == LANES && !any_above(scores + id, below))
             continue;
         for (int32_t i = id; i < end; i++) {

@@ -123,7 +123,7 @@ static void remember(const struct worker *w, const struct pass *p, int layer, bo
     worker_share(w, n_heads * n, own_heads ? n : 1, &begin, &end);
     for (size_t unit = begin, next; unit < end; unit = next) {
         const size_t head = unit / n;
-        next = (head + 1) * n < end ? (head + 1) * n : end;
+        next = min_size((head + 1) * n, end);
         for (int r = 0; r < p->n_runs; r++) {
             const struct attend_run run =
                 attend_run_within(&p->runs[r], (int)(unit - head * n), (int)(next - head * n));

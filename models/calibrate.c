@@ -83,7 +83,7 @@ static int32_t pick(const float *p, size_t n, double at)
     double total = 0, before = 0;
     size_t first = 0, id;
     for (size_t i = 0; i < n && total <= at; i += CHUNK) {
-        const double sum = (double)sum_of(p + i, n - i < CHUNK ? n - i : CHUNK);
+        const double sum = (double)sum_of(p + i, min_size(n - i, CHUNK));
         first = sum > 0 ? i : first;
         before = sum > 0 ? total : before;
         total += sum;
@@ -119,7 +119,7 @@ struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
 {
     struct calibrate *const x = calloc(1, sizeof *x);
     const int most = m->info.max_positions;
-    struct session_params params = {.n_context = N_STEPS < most ? N_STEPS : most,
+    struct session_params params = {.n_context = min_int(N_STEPS, most),
                                     .n_batch = N_TEXTS,
                                     .n_rows = N_TEXTS,
                                     .n_sequences = N_TEXTS,

@@ -33,7 +33,7 @@ static void expand_gated(struct worker *w, const struct pass *p, int layer, stru
     /* in this form, whatever `up` would like best */
     struct operand in = operand_part(rows, 0, rows->n);
     for (; begin < last; begin = end) {
-        end = last - begin < most ? last : begin + most;
+        end = begin + min_size(last - begin, most);
         linear_apply_part(w, &weights->gate, &in, begin, end, gate, end - begin, LINEAR_SET);
         linear_apply_part(w, &weights->up, &in, begin, end, p->up + begin, size, LINEAR_SET);
         for (size_t i = 0; i < rows->n; i++)

@@ -70,7 +70,7 @@ struct moments *moments_new(const struct model *model, size_t n_batch, struct er
         ok = m->inputs && take_all(m, &model->weights);
     }
     for (size_t i = 0; ok && i < m->n_inputs; i++)
-        widest = m->inputs[i].n_in > widest ? m->inputs[i].n_in : widest;
+        widest = max_size(widest, m->inputs[i].n_in);
     if (ok)
         m->columns = malloc(widest * n_batch * sizeof *m->columns);
     if (ok && m->columns)
@@ -122,8 +122,7 @@ void moments_add(const struct worker *w, struct moments *m, int layer, enum mome
     assert(n <= m->n_batch && input->sums);
     for (size_t begin = 0; begin < input->n_in; begin = end, turn++) {
         const size_t first = begin / input->block * input->block;
-        end = begin + STRIP < first + input->block ? begin + STRIP : first + input->block;
-        end = end < input->n_in ? end : input->n_in;
+        end = min_size(begin + STRIP, min_size(first + input->block, input->n_in));
         if (turn % (size_t)w->n_workers == (size_t)w->index)
             add_columns(w->kernels, m, input, x, n, first, begin, end);
     }
@@ -142,7 +141,7 @@ static void factor_run(struct worker *w, void *context)
             const size_t left = input->n_in - first;
             if (turn++ % (size_t)w->n_workers == (size_t)w->index)
                 quantize_factor(w->kernels, input->sums + first * input->block,
-                                left < input->block ? left : input->block, input->block);
+                                min_size(left, input->block), input->block);
         }
     }
 }

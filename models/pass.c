@@ -100,8 +100,8 @@ static void cut_gate(struct cutter *c, const struct model_spec *spec, const stru
     const size_t n = (size_t)size->n_most, n_threads = (size_t)size->n_threads;
     const size_t all = ((size_t)spec->intermediate_size + n_threads - 1) / n_threads;
     const size_t share = round_up(all, PASS_GATE_GRAIN);
-    const size_t columns = share < GATE_COLUMNS ? share : GATE_COLUMNS;
-    p->n_gate = n * columns > share ? n * columns : share;
+    const size_t columns = min_size(share, GATE_COLUMNS);
+    p->n_gate = max_size(n * columns, share);
     p->gate = cut_floats(c, spec->ffn == FFN_GATED ? n_threads : 0, p->n_gate);
 }
 
@@ -125,7 +125,7 @@ static void cut_halves(struct cutter *c, const struct model_spec *spec,
     const size_t end = c->used;
     c->used = begin;
     cut_ffn(c, spec, size, p);
-    c->used = c->used > end ? c->used : end;
+    c->used = max_size(c->used, end);
 }
 
 /* What a pass works in, besides x and the angles. */
@@ -172,7 +172,7 @@ void pass_cut(struct cutter *c, const struct model_spec *spec, const struct pass
     c->used = begin;
     if (pass_is_large(size, size->n_most))
         cut_parts(c, spec, size);
-    c->used = c->used > end ? c->used : end;
+    c->used = max_size(c->used, end);
     p->n_memory = c->used - begin;
 }
 

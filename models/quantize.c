@@ -229,10 +229,8 @@ static void run_task(struct worker *w, void *context)
 size_t quantize_plan_scratch(const struct quantize_plan *plan)
 {
     size_t most = 0;
-    for (size_t i = 0; i < plan->n; i++) {
-        const size_t n = quantize_scratch(&plan->matrices[i].from);
-        most = n > most ? n : most;
-    }
+    for (size_t i = 0; i < plan->n; i++)
+        most = max_size(most, quantize_scratch(&plan->matrices[i].from));
     return most;
 }
 

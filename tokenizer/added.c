@@ -61,7 +61,7 @@ static void widen(const struct added_token *token, const struct piece *in,
         match->start = done;
     if (!token->rstrip)
         return;
-    match->end = match->end < search->blank ? search->blank : match->end;
+    match->end = max_size(match->end, search->blank);
     while (match->end < in->n && unicode_is_space(utf8_get(in->data + match->end)))
         match->end += utf8_size(in->data[match->end]);
     search->blank = match->end;
@@ -195,7 +195,7 @@ static bool build_set(struct tokenizer *t, bool normalized, struct trie_entry *e
             return false;
         if (text.size) {
             mark_pairs(set, text);
-            set->longest = text.size > set->longest ? text.size : set->longest;
+            set->longest = max_size(set->longest, text.size);
             entry[n++] = (struct trie_entry){text, (int32_t)i};
         }
     }

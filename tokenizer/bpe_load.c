@@ -34,14 +34,13 @@ struct loader {
 static bool unknown_piece(const struct loader *l, struct bytes piece)
 {
     return err_set(l->e, ERR_LOAD, "merge %zu names \"%.*s\", which is not in the vocabulary", l->n,
-                   piece.size > 60 ? 60 : (int)piece.size, (const char *)piece.data);
+                   (int)min_size(piece.size, 60), (const char *)piece.data);
 }
 
 /* What is left of the right piece behind a left one: the continuing_subword_prefix falls away. */
 static struct bytes behind_prefix(const struct loader *l, struct bytes right)
 {
-    size_t n = strlen(l->t->bpe.prefix);
-    n = n < right.size ? n : right.size;
+    const size_t n = min_size(strlen(l->t->bpe.prefix), right.size);
     return (struct bytes){right.data + n, right.size - n};
 }
 
@@ -210,9 +209,9 @@ static bool put_line(struct loader *l, struct bytes line)
     const unsigned char *blank = line.size ? memchr(line.data, ' ', line.size) : NULL;
     const size_t at = blank ? (size_t)(blank - line.data) : line.size;
     if (at == line.size || memchr(blank + 1, ' ', line.size - at - 1)) {
-        return err_set(
-            l->e, ERR_LOAD, "merge %zu must be two pieces with a blank between, not \"%.*s\"",
-            l->n + l->n_batch, line.size > 60 ? 60 : (int)line.size, (const char *)line.data);
+        return err_set(l->e, ERR_LOAD,
+                       "merge %zu must be two pieces with a blank between, not \"%.*s\"",
+                       l->n + l->n_batch, (int)min_size(line.size, 60), (const char *)line.data);
     }
     return put(l, (struct bytes){line.data, at}, (struct bytes){blank + 1, line.size - at - 1});
 }

@@ -130,7 +130,7 @@ static bool cut_open(struct encoder *en, const struct added_set *set, const stru
         if (match.start >= done) /* else it begins within what rstrip took in */
             part_stop(en, in, done);
         if (match.end > end) {
-            end = match.start < end ? match.start : end;
+            end = min_size(match.start, end);
             break;
         }
         struct piece before = piece_slice(in, min_size(done, match.start), match.start);
@@ -145,7 +145,7 @@ static bool cut_open(struct encoder *en, const struct added_set *set, const stru
         do {
             end--;
         } while (is_continuation(in->data[end]));
-    struct piece rest = piece_slice(in, done, end > done ? end : done);
+    struct piece rest = piece_slice(in, done, max_size(end, done));
     return rest.n == 0 || plain_open(en, &rest);
 }
 

@@ -188,8 +188,7 @@ static void translate_escape(struct translation *t, bool inside)
     }
     /* \p{..}, \x{..}, \d, \r, an escaped sign: the same in both. */
     size_t n = letter ? 1 + utf8_size(letter) : 1;
-    size_t left = strlen(t->in);
-    n = n < left ? n : left;
+    n = min_size(n, strlen(t->in));
     put(t, t->in, n);
     t->in += n;
     if ((letter == 'p' || letter == 'P' || letter == 'x') && *t->in == '{')
@@ -398,9 +397,7 @@ static void translate_one(struct translation *t)
     default:
         t->looks_behind = t->looks_behind || *t->in == '^';
         t->atom = t->n;
-        size_t n = utf8_size(*t->in);
-        size_t left = strlen(t->in);
-        n = n < left ? n : left;
+        size_t n = min_size(utf8_size(*t->in), strlen(t->in));
         put(t, t->in, n);
         t->in += n;
     }

@@ -11,7 +11,7 @@ static int compare_entries(const void *a, const void *b)
 {
     const struct trie_entry *x = a;
     const struct trie_entry *y = b;
-    size_t n = x->text.size < y->text.size ? x->text.size : y->text.size;
+    size_t n = min_size(x->text.size, y->text.size);
     int order = n ? memcmp(x->text.data, y->text.data, n) : 0;
     if (order)
         return order;

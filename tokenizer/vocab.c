@@ -180,7 +180,7 @@ static bool grow_text(struct vocab *v, size_t n)
 /* For "%.*s" of a sentence. */
 static int shown(size_t n)
 {
-    return n > 40 ? 40 : (int)n;
+    return (int)min_size(n, 40);
 }
 
 static bool check_id(struct bytes spelling, double id, struct err *e)

@@ -51,7 +51,6 @@ struct checkpoint {
     struct tensor *tensors;        /* [n_tensors] in the order of the files */
     const struct tensor **by_name; /* [n_tensors] sorted */
     size_t n_tensors;
-    size_t tensor_bytes;
 };
 
 struct checkpoint *checkpoint_open(const char *dir, struct err *e)
@@ -246,7 +245,6 @@ static bool load_shard(struct checkpoint *c, const char *name, struct shard *out
                        name);
     }
     out->name = name;
-    c->tensor_bytes += file.size;
     return safetensors_parse(file, &c->arena, &out->tensors, &out->n, e) ||
            err_prefix(e, "%s", name);
 }
@@ -381,10 +379,7 @@ static bool load_files(struct checkpoint *c, struct err *e)
 
 bool checkpoint_load_tensors(struct checkpoint *c, struct err *e)
 {
-    if (!c->loaded) {
-        c->tensor_bytes = 0; /* of an attempt that failed */
-        c->loaded = load_files(c, e);
-    }
+    c->loaded = c->loaded || load_files(c, e);
     return c->loaded;
 }
 
@@ -441,9 +436,4 @@ const char *checkpoint_tensor_file(const struct checkpoint *c, const struct tens
         assert(f);
     }
     return f->name;
-}
-
-size_t checkpoint_tensor_bytes(const struct checkpoint *c)
-{
-    return c->tensor_bytes;
 }

@@ -59,7 +59,4 @@ bool checkpoint_touch(const struct checkpoint *c, struct checkpoint_place *place
 /* The i-th of n shares of what closing has to do, for workers to do it together. */
 void checkpoint_forget(const struct checkpoint *c, size_t i, size_t n);
 
-/* Sum of the sizes of the tensor files. */
-size_t checkpoint_tensor_bytes(const struct checkpoint *c);
-
 #endif

@@ -467,11 +467,6 @@ size_t tokenizer_bytes(const struct tokenizer *t)
            t->unigram.n * sizeof *t->unigram.score;
 }
 
-int32_t tokenizer_bos(const struct tokenizer *t)
-{
-    return t->bos;
-}
-
 int32_t tokenizer_eos(const struct tokenizer *t)
 {
     return t->eos;

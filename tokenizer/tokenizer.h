@@ -39,8 +39,7 @@ int32_t tokenizer_n_ids(const struct tokenizer *t);
 /* The memory that the tables take, all but some KiB of what the tokenizer has. */
 size_t tokenizer_bytes(const struct tokenizer *t);
 
-/* The ids of bos_token and eos_token where the files name them, else -1. */
-int32_t tokenizer_bos(const struct tokenizer *t);
+/* The id of eos_token where the files name it, else -1. */
 int32_t tokenizer_eos(const struct tokenizer *t);
 
 /* The vocabulary's own spelling of an id ("Ġthe", "<0x0A>"), not terminated; {NULL, 0} for an id

@@ -5,7 +5,6 @@
 #include "cli/batch_index.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { SMALLEST = 64 };
 

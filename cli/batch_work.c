@@ -5,7 +5,6 @@
 #include "cli/batch_work.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/prompt.h"
 #include "cli/settle.h"

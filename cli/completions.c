@@ -4,8 +4,6 @@
  */
 #include "cli/completions.h"
 
-#include <string.h>
-
 #include "cli/command.h"
 #include "cli/stream.h"
 

@@ -5,7 +5,6 @@
 #include "cli/reply_chances.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/json_out.h"
 #include "cli/logprob.h"

@@ -10,24 +10,23 @@ void settle_sampling(const struct options *o, const struct model *m, struct samp
     const struct model_defaults *d = model_defaults(m);
     const bool asked = o->given[OPT_TEMP] || o->given[OPT_TOP_K] || o->given[OPT_TOP_P] ||
                        o->given[OPT_MIN_P] || o->given[OPT_TYPICAL_P];
-    struct sample_params *s = out;
-    *s = o->sampling;
+    *out = o->sampling;
     if (d->has_temperature && !o->given[OPT_TEMP])
-        s->temperature = d->temperature;
+        out->temperature = d->temperature;
     if (d->has_top_k && !o->given[OPT_TOP_K])
-        s->top_k = d->top_k;
+        out->top_k = d->top_k;
     if (d->has_top_p && !o->given[OPT_TOP_P])
-        s->top_p = d->top_p;
+        out->top_p = d->top_p;
     if (d->has_min_p && !o->given[OPT_MIN_P])
-        s->min_p = d->min_p;
+        out->min_p = d->min_p;
     if (d->has_typical_p && !o->given[OPT_TYPICAL_P])
-        s->typical_p = d->typical_p;
+        out->typical_p = d->typical_p;
     if (d->has_repetition_penalty && !o->given[OPT_REPEAT_PENALTY]) {
-        s->repetition_penalty = d->repetition_penalty;
-        s->repeat_last_n = o->given[OPT_REPEAT_LAST_N] ? s->repeat_last_n : -1;
+        out->repetition_penalty = d->repetition_penalty;
+        out->repeat_last_n = o->given[OPT_REPEAT_LAST_N] ? out->repeat_last_n : -1;
     }
     if (d->has_do_sample && !d->do_sample && !asked)
-        s->temperature = 0;
+        out->temperature = 0;
 }
 
 static bool is_stop(const struct option_list *stop, const struct tokenizer *t, int32_t id)

@@ -42,7 +42,7 @@ static struct calibrate *calibrate(const struct options *o, const struct loaded 
     return x;
 }
 
-static bool work(const struct options *o, struct export *x, struct compute *c, struct err *e)
+static bool work(const struct options *o, struct exporter *x, struct compute *c, struct err *e)
 {
     size_t done = 0, total = 1;
     bool ok = true;
@@ -91,7 +91,7 @@ static void tell_others(const struct options *o, const struct export_result *r)
 bool command_quantize(const struct options *o, struct err *e)
 {
     struct loaded l = {.checkpoint = NULL};
-    struct export *x = NULL;
+    struct exporter *x = NULL;
     struct calibrate *texts = NULL;
     bool ok = check_options(o, e) && load_checkpoint(&l, o, e) && load_stored_model(&l, o, e);
     stream_watch_interrupt(); /* from here on there may be something to take away */

@@ -24,9 +24,8 @@ struct machine {
     bool is_touched;
 };
 
-/* One try of all workers. */
-struct
-try {
+/* One attempt of all workers. */
+struct attempt {
     const struct machine *machine;
     double (*peak)(size_t n_steps); /* NULL: reads */
     double done;                    /* by worker 0: bytes or operations */
@@ -83,9 +82,9 @@ static void touch(struct worker *w, void *context)
     memset((char *)m->memory + begin, 1, end - begin);
 }
 
-static void run_try(struct worker *w, void *context)
+static void run_attempt(struct worker *w, void *context)
 {
-    struct try *t = context;
+    struct attempt *t = context;
     size_t begin, end;
     worker_share(w, t->machine->n_bytes, LINE, &begin, &end);
     worker_sync(w);
@@ -107,8 +106,8 @@ static double speed(struct machine *m, struct compute *c, double (*peak)(size_t 
 {
     double done = 0, seconds = 0;
     for (int i = 0; i < TRIES; i++) {
-        struct try t = {.machine = m, .peak = peak, .done = (double)m->n_bytes};
-        compute_run(c, run_try, &t);
+        struct attempt t = {.machine = m, .peak = peak, .done = (double)m->n_bytes};
+        compute_run(c, run_attempt, &t);
         done += t.done;
         seconds += t.seconds;
     }

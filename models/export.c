@@ -30,8 +30,7 @@ struct part {
     size_t offset; /* in it */
 };
 
-struct export
-{
+struct exporter {
     struct model *model;
     enum model_weights weights;
     struct arena arena;
@@ -79,19 +78,19 @@ static bool is_linear(const struct quantize_matrix *matrix)
            ends_in(matrix->tensor->name, weight_ending);
 }
 
-static bool is_tied_head(const struct export *x, const struct quantize_matrix *matrix)
+static bool is_tied_head(const struct exporter *x, const struct quantize_matrix *matrix)
 {
     return matrix->role == ROLE_HEAD && x->model->spec.tie_word_embeddings;
 }
 
 /* The name of a tied head's module; NULL where there is no memory. */
-static const char *head_name(struct export *x)
+static const char *head_name(struct exporter *x)
 {
     const char *const nest = bind_head_nest(x->model->nest);
     return join_text(&x->arena, nest, strlen(nest), family_stem(x->model->family, ROLE_HEAD));
 }
 
-static bool add_part(struct export *x, const struct tensor *tensor, const char *name,
+static bool add_part(struct exporter *x, const struct tensor *tensor, const char *name,
                      struct quantize_matrix *matrix, const char *file)
 {
     struct part *const part = &x->parts[x->n_parts++];
@@ -101,7 +100,7 @@ static bool add_part(struct export *x, const struct tensor *tensor, const char *
     return name != NULL;
 }
 
-static bool add_quantised(struct export *x, struct quantize_matrix *matrix, const char *module,
+static bool add_quantised(struct exporter *x, struct quantize_matrix *matrix, const char *module,
                           const char *file)
 {
     const struct quantized *const to = &matrix->to;
@@ -129,7 +128,8 @@ static bool add_quantised(struct export *x, struct quantize_matrix *matrix, cons
 }
 
 /* A tensor that stays; matrices among them are listed. */
-static bool add_stored(struct export *x, const struct tensor *t, const char *name, const char *file)
+static bool add_stored(struct exporter *x, const struct tensor *t, const char *name,
+                       const char *file)
 {
     if (t->n_dims >= 2 && ends_in(name, weight_ending)) {
         const size_t n = strlen(name) - (sizeof weight_ending - 1);
@@ -141,7 +141,7 @@ static bool add_stored(struct export *x, const struct tensor *t, const char *nam
     return add_part(x, t, name, NULL, file);
 }
 
-static bool add_tensor(struct export *x, const struct tensor *t, struct quantize_matrix *matrix)
+static bool add_tensor(struct exporter *x, const struct tensor *t, struct quantize_matrix *matrix)
 {
     const char *const file = checkpoint_tensor_file(x->model->checkpoint, t);
     const bool tied = matrix && is_tied_head(x, matrix);
@@ -168,7 +168,7 @@ static bool add_tensor(struct export *x, const struct tensor *t, struct quantize
 
 /* True where a tied head can have weights of its own: its name must be free, and that of a module.
  * (A transformed head's is not: bert's decoder lies one deeper than its bias.) */
-static bool can_untie(struct export *x)
+static bool can_untie(struct exporter *x)
 {
     if (x->model->spec.head_transform)
         return false;
@@ -183,7 +183,7 @@ static bool can_untie(struct export *x)
 
 /* Files of the base model alone may leave out (the beginning of) the prefix, by which transformers
  * tells that they have no head. */
-static const char *prefix_left_out(struct export *x)
+static const char *prefix_left_out(struct exporter *x)
 {
     const char *const prefix = x->model->family->prefix;
     const size_t n_prefix = strlen(prefix);
@@ -200,7 +200,7 @@ static const char *prefix_left_out(struct export *x)
 
 /* A head that stays tied has no tensor, but is a module of which other programs must know that it
  * is not quantised. */
-static bool list_tied_head(struct export *x)
+static bool list_tied_head(struct exporter *x)
 {
     if (x->untie || !x->model->spec.tie_word_embeddings)
         return true;
@@ -211,7 +211,7 @@ static bool list_tied_head(struct export *x)
     return name != NULL;
 }
 
-static bool list_parts(struct export *x, struct err *e)
+static bool list_parts(struct exporter *x, struct err *e)
 {
     const struct checkpoint *const checkpoint = x->model->checkpoint;
     const size_t n = checkpoint_n_tensors(checkpoint);
@@ -227,7 +227,7 @@ static bool list_parts(struct export *x, struct err *e)
     return (ok && list_tied_head(x)) || err_no_memory(e);
 }
 
-static bool check_model(const struct export *x, struct err *e)
+static bool check_model(const struct exporter *x, struct err *e)
 {
     if (x->model->quant.is_set)
         return err_set(e, ERR_LOAD, "is stored quantised already");
@@ -263,7 +263,7 @@ static bool is_empty_or_absent(const char *path, struct err *e)
     return n == 0 || err_set(e, ERR_RUNTIME, "%s is there already and is not empty", path);
 }
 
-static bool make_work(struct export *x, struct err *e)
+static bool make_work(struct exporter *x, struct err *e)
 {
     x->has_work = mkdir(x->work, 0777) == 0;
     return x->has_work ||
@@ -272,7 +272,7 @@ static bool make_work(struct export *x, struct err *e)
 
 /* Checks at the beginning, not at the end, that a directory can replace the empty one that is
  * there: it cannot where that is "." or a mount point. */
-static bool take_place(struct export *x, struct err *e)
+static bool take_place(struct exporter *x, struct err *e)
 {
     if (rename(x->work, x->out) != 0)
         return err_set(e, ERR_RUNTIME,
@@ -282,7 +282,7 @@ static bool take_place(struct export *x, struct err *e)
     return make_work(x, e);
 }
 
-static bool make_directory(struct export *x, const char *out, struct err *e)
+static bool make_directory(struct exporter *x, const char *out, struct err *e)
 {
     size_t n = strlen(out);
     while (n > 1 && out[n - 1] == '/')
@@ -320,7 +320,7 @@ static int compare_parts(const void *a, const void *b)
 }
 
 /* Creates the file that parts[next] begins, with its header, and settles all offsets in it. */
-static bool open_file(struct export *x, struct err *e)
+static bool open_file(struct exporter *x, struct err *e)
 {
     const char *const name = x->parts[x->next].file;
     size_t n = 0, size = 0;
@@ -351,20 +351,20 @@ static bool open_file(struct export *x, struct err *e)
     return ok;
 }
 
-static bool close_file(struct export *x, struct err *e)
+static bool close_file(struct exporter *x, struct err *e)
 {
     const bool ok = !x->file_name || file_write_close(&x->file, e);
     x->file_name = NULL;
     return ok;
 }
 
-static bool write_part(struct export *x, const struct part *part, const void *data, struct err *e)
+static bool write_part(struct exporter *x, const struct part *part, const void *data, struct err *e)
 {
     x->n_done += part->tensor.n_bytes;
     return file_write_at(&x->file, part->offset, data, part->tensor.n_bytes, e);
 }
 
-static bool quantise(struct export *x, struct compute *c, struct quantize_matrix *matrix,
+static bool quantise(struct exporter *x, struct compute *c, struct quantize_matrix *matrix,
                      struct err *e)
 {
     quantize_place(matrix, x->codes);
@@ -373,7 +373,7 @@ static bool quantise(struct export *x, struct compute *c, struct quantize_matrix
 }
 
 /* Codes, scales and perhaps the shape: the parts from next on that are made from its matrix. */
-static bool write_matrix(struct export *x, struct compute *c, struct err *e)
+static bool write_matrix(struct exporter *x, struct compute *c, struct err *e)
 {
     struct part *const part = &x->parts[x->next];
     struct quantize_matrix *const matrix = part->matrix;
@@ -391,7 +391,7 @@ static bool write_matrix(struct export *x, struct compute *c, struct err *e)
 }
 
 /* Called late, because the size depends on whether there are factors. */
-static bool take_scratch(struct export *x, const struct compute *c, struct err *e)
+static bool take_scratch(struct exporter *x, const struct compute *c, struct err *e)
 {
     if (x->scratch)
         return true;
@@ -400,7 +400,7 @@ static bool take_scratch(struct export *x, const struct compute *c, struct err *
     return x->scratch || err_no_memory(e);
 }
 
-bool export_check(struct export *x, struct compute *c, struct err *e)
+bool export_check(struct exporter *x, struct compute *c, struct err *e)
 {
     bool ok = take_scratch(x, c, e);
     for (size_t i = 0; ok && i < x->plan.n; i++)
@@ -408,7 +408,7 @@ bool export_check(struct export *x, struct compute *c, struct err *e)
     return ok;
 }
 
-bool export_step(struct export *x, struct compute *c, size_t *done, size_t *total, struct err *e)
+bool export_step(struct exporter *x, struct compute *c, size_t *done, size_t *total, struct err *e)
 {
     bool ok = take_scratch(x, c, e);
     if (ok && x->next < x->n_parts) {
@@ -429,7 +429,7 @@ bool export_step(struct export *x, struct compute *c, size_t *done, size_t *tota
 
 /* ---- the other files ---- */
 
-static bool write_file(struct export *x, const char *name, struct bytes text, struct err *e)
+static bool write_file(struct exporter *x, const char *name, struct bytes text, struct err *e)
 {
     struct file_write f;
     const bool ok = file_write_open(&f, x->work, name, text.size, e) &&
@@ -438,7 +438,7 @@ static bool write_file(struct export *x, const char *name, struct bytes text, st
     return ok;
 }
 
-static bool write_config(struct export *x, struct err *e)
+static bool write_config(struct exporter *x, struct err *e)
 {
     struct bytes original, text;
     struct checkpoint *const checkpoint =
@@ -459,7 +459,7 @@ static bool write_config(struct export *x, struct err *e)
 }
 
 /* Only where the tensors lie in more than one file, or in one of another name. */
-static bool write_index(struct export *x, struct err *e)
+static bool write_index(struct exporter *x, struct err *e)
 {
     char *data = NULL;
     size_t size = 0;
@@ -495,7 +495,7 @@ static bool is_left_behind(const char *name)
            strcmp(name, "config.json") == 0;
 }
 
-static bool copy_mapped(struct export *x, const char *path, const char *name, struct err *e)
+static bool copy_mapped(struct exporter *x, const char *path, const char *name, struct err *e)
 {
     struct bytes bytes;
     if (!file_map(path, &bytes, e))
@@ -505,7 +505,7 @@ static bool copy_mapped(struct export *x, const char *path, const char *name, st
     return ok;
 }
 
-static bool copy_file(struct export *x, const char *name, struct err *e)
+static bool copy_file(struct exporter *x, const char *name, struct err *e)
 {
     struct stat st;
     char *const path = file_join(checkpoint_dir(x->model->checkpoint), name);
@@ -517,7 +517,7 @@ static bool copy_file(struct export *x, const char *name, struct err *e)
     return ok;
 }
 
-static bool copy_others(struct export *x, struct err *e)
+static bool copy_others(struct exporter *x, struct err *e)
 {
     const char *const path = checkpoint_dir(x->model->checkpoint);
     bool ok = true;
@@ -530,7 +530,7 @@ static bool copy_others(struct export *x, struct err *e)
     return ok;
 }
 
-bool export_finish(struct export *x, struct err *e)
+bool export_finish(struct exporter *x, struct err *e)
 {
     assert(x->next == x->n_parts);
     if (!close_file(x, e) || !write_config(x, e) || !write_index(x, e) || !copy_others(x, e))
@@ -543,7 +543,7 @@ bool export_finish(struct export *x, struct err *e)
 
 /* ---- begin, end ---- */
 
-static bool take_memory(struct export *x, struct err *e)
+static bool take_memory(struct exporter *x, struct err *e)
 {
     size_t most = 0;
     for (size_t i = 0; i < x->plan.n; i++) {
@@ -555,10 +555,10 @@ static bool take_memory(struct export *x, struct err *e)
     return x->codes || err_no_memory(e);
 }
 
-struct export *export_begin(struct model *m, enum model_weights weights, const char *out,
-                            struct err *e)
+struct exporter *export_begin(struct model *m, enum model_weights weights, const char *out,
+                              struct err *e)
 {
-    struct export *const x = calloc(1, sizeof *x);
+    struct exporter *const x = calloc(1, sizeof *x);
     if (!x) {
         err_no_memory(e);
         return NULL;
@@ -574,7 +574,7 @@ struct export *export_begin(struct model *m, enum model_weights weights, const c
     return NULL;
 }
 
-void export_calibrate(struct export *x, const struct moments *moments)
+void export_calibrate(struct exporter *x, const struct moments *moments)
 {
     for (size_t i = 0; i < x->plan.n; i++) {
         struct quantize_matrix *const matrix = &x->plan.matrices[i];
@@ -582,12 +582,12 @@ void export_calibrate(struct export *x, const struct moments *moments)
     }
 }
 
-const struct export_result *export_result(const struct export *x)
+const struct export_result *export_result(const struct exporter *x)
 {
     return &x->result;
 }
 
-void export_free(struct export *x)
+void export_free(struct exporter *x)
 {
     if (!x)
         return;

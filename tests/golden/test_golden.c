@@ -353,7 +353,7 @@ static bool export_dir(const struct opened *o, enum model_weights weights, char 
     size_t done = 0, total = 1;
     struct compute *const c = open_compute(2, NULL);
     snprintf(path, sizeof path, "/tmp/tgen_export_%ld", (long)getpid());
-    struct export *const x = export_begin(o->model, weights, path, &e);
+    struct exporter *const x = export_begin(o->model, weights, path, &e);
     *out = x ? path : NULL;
     if (!x && e.code != ERR_LOAD)
         fail_msg("%s", e.text);

@@ -17,12 +17,10 @@ static uint64_t stir(uint64_t x)
 
 static void hash_name(const char *name, size_t n, uint64_t hash[2])
 {
-    uint64_t a = UINT64_C(14695981039346656037), b = UINT64_C(0x9E3779B97F4A7C15);
-    for (size_t i = 0; i < n; i++) {
-        a = (a ^ (unsigned char)name[i]) * UINT64_C(1099511628211);
+    uint64_t b = UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t i = 0; i < n; i++)
         b = stir(b + (unsigned char)name[i] + 1);
-    }
-    hash[0] = stir(a + n);
+    hash[0] = stir(fnv1a(name, n) + n);
     hash[1] = b | 1; /* never both 0 */
 }
 

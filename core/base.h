@@ -1,6 +1,6 @@
 /*
  * Words that every file may use: fixed-width types, overflow-checked sizes, a byte range, an array
- * that grows. Owns nothing and knows nothing of models.
+ * that grows, a hash. Owns nothing and knows nothing of models.
  */
 #ifndef CORE_BASE_H
 #define CORE_BASE_H
@@ -60,6 +60,15 @@ static inline void *grow_array(void *array, size_t *capacity, size_t n, size_t i
     if (moved != NULL)
         *capacity = grown;
     return moved;
+}
+
+/* The hash FNV-1a (Fowler, Noll and Vo) of data[0..n). Seeds of batch lines are derived from it. */
+static inline uint64_t fnv1a(const char *data, size_t n)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ (unsigned char)data[i]) * UINT64_C(1099511628211);
+    return hash;
 }
 
 /* n rounded up to a multiple of a power of two; the caller knows that it fits. */

@@ -195,15 +195,6 @@ static int compare_named(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-/* FNV-1a, Fowler, Noll and Vo. */
-static uint64_t hash_text(const char *text)
-{
-    uint64_t h = 14695981039346656037u;
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h;
-}
-
 /* Quadratic, without memory of its own. */
 static const char *duplicate_among_few(const struct json *object)
 {
@@ -224,8 +215,10 @@ const char *json_duplicate_key(const struct json *object)
     if (!names)
         return duplicate_among_few(object);
     size_t i = 0;
-    for (const struct json *c = json_first(object); c; c = json_next(c), i++)
-        names[i] = (struct named){hash_text(json_key(c)), json_key(c), i};
+    for (const struct json *c = json_first(object); c; c = json_next(c), i++) {
+        const char *key = json_key(c);
+        names[i] = (struct named){fnv1a(key, strlen(key)), key, i};
+    }
     qsort(names, n, sizeof *names, compare_named);
     const struct named *first = NULL; /* the second occurrence that comes first */
     for (i = 1; i < n; i++) {

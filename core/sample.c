@@ -51,9 +51,7 @@ const struct sample_params sample_defaults = {
 
 uint64_t sample_seed(uint64_t seed, const char *name, size_t n)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a, Fowler, Noll and Vo */
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(1099511628211);
+    const uint64_t hash = fnv1a(name, n);
     /* The second half of the counter keeps these apart from the numbers that draws use. */
     const uint32_t counter[4] = {(uint32_t)hash, (uint32_t)(hash >> 32), 0, 1};
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};

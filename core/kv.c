@@ -20,7 +20,7 @@ enum { NO_PAGE = -1 };
 
 static const size_t element_bytes[] = {[KV_F32] = 4, [KV_F16] = 2, [KV_Q8] = 1};
 
-/* ---- where things lie ---- */
+/* ---- where things lie ------------------------------------------------------------------------ */
 
 size_t kv_value_stride(const struct kv *kv)
 {
@@ -135,7 +135,7 @@ void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, in
     }
 }
 
-/* ---- pages ---- */
+/* ---- pages ----------------------------------------------------------------------------------- */
 
 static int blocks_of(int n_positions)
 {

@@ -36,7 +36,7 @@ static size_t row_elements(const struct quant *q)
     return divide_up(q->n_in * q->layout->bits, 8 * dtype_size(q->layout->dtype));
 }
 
-/* ---- one tensor ---- */
+/* ---- one tensor ------------------------------------------------------------------------------ */
 
 /* One of up to three dtypes; the last is repeated where there are fewer. */
 static bool expect_dtype(const struct tensor *t, enum dtype a, enum dtype b, enum dtype c,
@@ -69,7 +69,7 @@ static bool expect_present(const struct tensor *t, const char *what, const struc
     return t || err_set(e, ERR_LOAD, "%s has no tensor of %s beside it", codes->name, what);
 }
 
-/* ---- the parts ---- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 static bool check_groups(struct quant *q, const struct quant_format *format, const char *name,
                          struct err *e)

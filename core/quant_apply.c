@@ -31,7 +31,7 @@ enum {
     MAX_GROUPS = QUANT_LAYOUT_MAX_GROUPS,
 };
 
-/* ---- scales and zero points ---- */
+/* ---- scales and zero points ------------------------------------------------------------------ */
 
 /* Where a row's scales or zero points lie: group g's is element first + g * step. */
 struct line {
@@ -115,7 +115,7 @@ static const float *read_zeros(const struct quant *q, size_t row, size_t g, size
     return out;
 }
 
-/* ---- codes ---- */
+/* ---- codes ----------------------------------------------------------------------------------- */
 
 /* Columns [k, k + n) of a row whose codes from k on are given, where each has a group of its own:
  * the row's scales and zero points become tables. */
@@ -158,7 +158,7 @@ static void decode_piece(const struct kernels *kernels, const struct quant *q,
     (q->g_idx ? decode_by_column : decode_by_group)(kernels, q, codes, row, k, n, out);
 }
 
-/* ---- formats that do not store a row's codes together: its words are gathered ---- */
+/* ---- formats that do not store a row's codes together: its words are gathered ---------------- */
 
 /* The words of rows that are woven, from column k on: [n_rows, PIECE_WORDS], or [n_rows,
  * MOST_WORDS] of 8 bits; rows behind the last whole strip lie as ever. */
@@ -187,7 +187,7 @@ static void words_of_piece(const struct quant *q, size_t row, size_t n_rows, siz
         quant_columns_words(q, row, n_rows, k + i, words + i / 8, PIECE_WORDS);
 }
 
-/* ---- products ---- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 /* Products in f32 take x in its own order, in which sorted columns are not. */
 static const struct quant *as_stored(const struct quant *q)
@@ -267,7 +267,7 @@ static void apply_window(const struct kernels *kernels, const struct quant *q,
     }
 }
 
-/* ---- products with FP8 as it lies ---- */
+/* ---- products with FP8 as it lies ------------------------------------------------------------ */
 
 enum { F8_SCALES = 4096 }; /* read at a time */
 
@@ -303,7 +303,7 @@ static void apply_f8(const struct kernels *kernels, const struct quant *q, size_
     }
 }
 
-/* ---- products of all kinds ---- */
+/* ---- products of all kinds ------------------------------------------------------------------- */
 
 void quant_apply(const struct kernels *kernels, const struct quant *q, size_t row,
                  const struct linear_args *a)
@@ -342,7 +342,7 @@ void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size
     apply_f8(kernels, q, row, a, kernels->linear_rows_f8);
 }
 
-/* ---- products with the matrix transposed ---- */
+/* ---- products with the matrix transposed ----------------------------------------------------- */
 
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,
                             size_t column, const struct linear_args *a)
@@ -370,7 +370,7 @@ void quant_apply_transposed(const struct kernels *kernels, const struct quant *q
     }
 }
 
-/* ---- whole numbers ---- */
+/* ---- whole numbers --------------------------------------------------------------------------- */
 
 size_t quant_i8_group(const struct quant *q)
 {

@@ -22,7 +22,7 @@ enum { GROUP = 64, SMALL_GROUP = 32, LONGEST_ALONE = 128, STRIP = 16 };
  */
 static const int16_t tries[QUANT_TRIES] = {120, 128, 136, 144};
 
-/* ---- plan ---- */
+/* ---- plan ------------------------------------------------------------------------------------ */
 
 static enum quant_type choose_type(enum quantize_form form, size_t n_in, size_t *group)
 {
@@ -109,7 +109,7 @@ size_t quantize_scratch(const struct quantize_source *from)
     return round_up(n, 16);
 }
 
-/* ---- rows ---- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Row r as f32: where it lies already, or in out. */
 static const float *read_row(const struct kernels *kernels, const struct quantize_source *from,

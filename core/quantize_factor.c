@@ -20,7 +20,7 @@
 
 enum { LANES = 64, STEP = 8, SMALLEST_GROUP = 8, N_ROUNDS = 3, FACTOR_ROWS = 16 };
 
-/* ---- factors ---- */
+/* ---- factors --------------------------------------------------------------------------------- */
 
 /* The lower triangle of n rows of l from k on, [n, QUANTIZE_BLOCK], where the rows behind them have
  * been taken off already. */
@@ -75,7 +75,7 @@ void quantize_factor(const struct kernels *kernels, float *h, size_t n, size_t s
     }
 }
 
-/* ---- blocks of columns, LANES rows of them ---- */
+/* ---- blocks of columns, LANES rows of them --------------------------------------------------- */
 
 struct lanes {
     float v[LANES];
@@ -274,7 +274,7 @@ static void improve_group(struct work *work, size_t g)
     keep_off(work, first);
 }
 
-/* ---- in and out ---- */
+/* ---- in and out ------------------------------------------------------------------------------ */
 
 /* What the block of n columns from k on of all rows has in common. */
 static void begin_block(struct work *work, const struct quantize_source *from, size_t k, size_t n)

@@ -216,7 +216,7 @@ static bool parse_header(const struct json *root, struct bytes buffer, struct ar
     return check_cover(list, n, buffer, e);
 }
 
-/* ---- writing ---- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void print_entry(FILE *out, const struct tensor *t, size_t begin)
 {

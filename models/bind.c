@@ -29,7 +29,7 @@ struct binder {
 
 enum { NAME_SIZE = 256 };
 
-/* ---- names ---- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Which of the tensors that a line stands for: {} in a stem counts layers, a second one heads or
  * experts. */
@@ -136,7 +136,7 @@ static bool check_shape(struct binder *b, const struct tensor *t, const int64_t 
     return true;
 }
 
-/* ---- vectors and norms ---- */
+/* ---- vectors and norms ----------------------------------------------------------------------- */
 
 static float *take_floats(struct binder *b, size_t n)
 {
@@ -235,7 +235,7 @@ static bool bind_norm(struct binder *b, const struct tensor_entry *entry, struct
     return !bias || read_norm(b, entry->stem, at, ".bias", n_rows, n, bias);
 }
 
-/* ---- matrices ---- */
+/* ---- matrices -------------------------------------------------------------------------------- */
 
 /* A matrix that n_entries roles share, as it is stored. */
 struct fused {
@@ -419,7 +419,7 @@ static bool bind_tied_head(struct binder *b, const struct tensor_entry *entry)
     return head->bias != NULL;
 }
 
-/* ---- the table ---- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* True where the line's matrix is in the checkpoint, plain or quantised. */
 static bool is_there(const struct binder *b, const char *stem, struct numbers at)
@@ -548,7 +548,7 @@ static bool derive(struct binder *b)
     return true;
 }
 
-/* ---- leftovers ---- */
+/* ---- leftovers ------------------------------------------------------------------------------- */
 
 /* True where name is pattern with a whole number for {}. */
 static bool matches(const char *pattern, const char *name)

@@ -35,7 +35,7 @@ static void print_key(FILE *out, struct bytes key, bool *first)
     *first = false;
 }
 
-/* ---- the names ---- */
+/* ---- the names ------------------------------------------------------------------------------- */
 
 /* Where versions of other programs differ in what stands around a name, it is a pattern, in
  * Python's syntax: of a multimodal model the text model is moved about. */
@@ -121,7 +121,7 @@ static void print_ignored(FILE *out, const struct export_lists *x)
     }
 }
 
-/* ---- the groups ---- */
+/* ---- the groups ------------------------------------------------------------------------------ */
 
 static bool same_scheme(const struct export_module *a, const struct export_module *b)
 {
@@ -240,7 +240,7 @@ static void print_quantization(FILE *out, const struct export_lists *x)
     fprintf(out, "],\n    \"kv_cache_scheme\": null\n  }");
 }
 
-/* ---- the file ---- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* An object without the members that change, and without its end. */
 static bool copy_members(FILE *out, struct bytes text, bool untie, bool *first, struct err *e)

@@ -39,7 +39,7 @@ const char *family_stem(const struct family *family, enum role role);
 /* All of them, ended by NULL. */
 extern const struct family *const family_table[];
 
-/* ---- what several families share (family_base.c) ---- */
+/* ---- what several families share (family_base.c) --------------------------------------------- */
 
 /* The names of llama-like families; what a spec does not ask for is not looked for. */
 extern const struct tensor_entry family_llama_tensors[];
@@ -65,7 +65,7 @@ struct classic_keys {
 void family_classic_base(struct config *c, struct model_spec *spec,
                          const struct classic_keys *keys);
 
-/* ---- what one member of a line of models shares with the next, in the file of the first ---- */
+/* ---- what one member of a line of models shares with the next, in the file of the first ------ */
 
 void family_bert_base(struct config *c, struct model_spec *spec);
 void family_cohere_base(struct config *c, struct model_spec *spec);

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- routing: logits[n_experts] -> n_k experts and their weights ---- */
+/* ---- routing: logits[n_experts] -> n_k experts and their weights ----------------------------- */
 
 /* The index of the largest of n, the first among equals; NaN never is. */
 static int largest(const float *x, int n)
@@ -129,7 +129,7 @@ static void route(const struct kernels *kernels, const struct moe_spec *moe,
         weights[k] = weights[k] / norm * moe->routed_scaling_factor;
 }
 
-/* ---- gathering ---- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 /* Gives every choice its slot, expert by expert and within one in the order of the tokens. */
 static void sort_slots(const struct pass *p)
@@ -163,7 +163,7 @@ static void gather(struct worker *w, const struct pass *p, const float *in)
                hidden * sizeof *in);
 }
 
-/* ---- experts ---- */
+/* ---- experts --------------------------------------------------------------------------------- */
 
 /* gpt_oss: (up + 1) * gate * sigmoid(alpha * gate), both clamped, which is (up + 1) * silu(alpha *
  * gate) / alpha. Pairs of gate and up lie side by side; the gates are moved together. */

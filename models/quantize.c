@@ -20,7 +20,7 @@ enum { LINE = 64 /* bytes of a cache line */, ROWS_PER_SHARE = KERNELS_WOVEN };
 /* Stored bytes that a step handles before it returns to the caller: some ten milliseconds. */
 static const size_t STEP_BYTES = (size_t)32 << 20;
 
-/* ---- which matrices ---- */
+/* ---- which matrices -------------------------------------------------------------------------- */
 
 static int compare_address(const void *a, const void *b)
 {
@@ -73,7 +73,7 @@ static struct linear *next_plain(struct walk *walk, const struct tensor *const *
     return l;
 }
 
-/* ---- what an error in a column costs ---- */
+/* ---- what an error in a column costs --------------------------------------------------------- */
 
 /* The norm whose result a matrix is applied to; NULL where something else lies between. */
 static const struct norm *norm_before(const struct model *m, enum role role, int layer)
@@ -133,7 +133,7 @@ static bool find_importance(const struct model *m, enum role role, int layer, in
     return true;
 }
 
-/* ---- the plan ---- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static struct quantize_source source_of(const struct tensor *t, const struct linear *l)
 {
@@ -205,7 +205,7 @@ unsigned char *quantize_place(struct quantize_matrix *matrix, unsigned char *at)
     return at + round_up(to->codes.n_bytes + to->scales.n_bytes, LINE);
 }
 
-/* ---- work ---- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 struct task {
     const struct quantize_matrix *matrix;
@@ -243,7 +243,7 @@ bool quantize_run(struct compute *c, const struct quantize_matrix *matrix, float
                    matrix->tensor->name);
 }
 
-/* ---- a model in memory ---- */
+/* ---- a model in memory ----------------------------------------------------------------------- */
 
 struct quantizing {
     struct arena arena; /* of the plans */

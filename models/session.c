@@ -50,7 +50,7 @@ struct session {
     double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences] */
 };
 
-/* ---- memory ---- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int n_blocks(int n_positions)
 {
@@ -267,7 +267,7 @@ void session_free(struct session *s)
     free(s);
 }
 
-/* ---- tokens ---- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static struct sequence *sequence_of(const struct session *s, int sequence)
 {
@@ -396,7 +396,7 @@ static bool run_pass(struct session *s, const struct session_row *rows, int n, s
     return atomic_load(&s->pass.n_layers) == n_layers || err_set(e, ERR_INTERRUPTED, "interrupted");
 }
 
-/* ---- one text ---- */
+/* ---- one text -------------------------------------------------------------------------------- */
 
 /* all: every token gives a row of logits, one behind the other; else only the last. */
 static const float *run_text(struct session *s, const int32_t *ids, int n, bool all, struct err *e)
@@ -471,7 +471,7 @@ bool session_rewind(struct session *s, int position)
     return session_sequence_rewind(s, 0, position);
 }
 
-/* ---- many sequences ---- */
+/* ---- many sequences -------------------------------------------------------------------------- */
 
 static bool check_rows(const struct session *s, const struct session_row *rows, int n,
                        struct err *e)

@@ -93,7 +93,7 @@ int session_position(const struct session *s);
  * would see from there. */
 bool session_rewind(struct session *s, int position);
 
-/* ---- many sequences ---- */
+/* ---- many sequences -------------------------------------------------------------------------- */
 
 /* One token of one sequence. */
 struct session_row {

@@ -17,7 +17,7 @@
 
 enum { LINE = 64 /* bytes of a cache line */ };
 
-/* ---- the plan ---- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static int compare_codes(const void *a, const void *b)
 {
@@ -76,7 +76,7 @@ void weave_place(struct weave_plan *plan, unsigned char *at)
     }
 }
 
-/* ---- work ---- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 static void run_task(struct worker *w, void *context)
 {

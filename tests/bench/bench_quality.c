@@ -77,7 +77,7 @@ static const float *score(struct opened *o, const int32_t *ids, int n)
     return logits;
 }
 
-/* ---- golden miniatures ---- */
+/* ---- golden miniatures ----------------------------------------------------------------------- */
 
 struct distance {
     double squares, reference_squares, worst, largest;
@@ -160,7 +160,7 @@ static void run_golden(struct compute *c, char **dirs, int n)
     }
 }
 
-/* ---- a text ---- */
+/* ---- a text ---------------------------------------------------------------------------------- */
 
 /* Sums over all tokens that a model had to guess. */
 struct losses {

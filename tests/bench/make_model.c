@@ -59,7 +59,7 @@ static void fail(const char *format, ...)
     exit(1);
 }
 
-/* ---- files ---- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static FILE *create(const char *dir, const char *name)
 {
@@ -168,7 +168,7 @@ static void write_tokenizer(const char *dir, int vocab)
     finish(f, "tokenizer.json");
 }
 
-/* ---- tensors ---- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 enum { TABLE = 1 << 16, BUFFER_VALUES = 1 << 16 };
 
@@ -458,7 +458,7 @@ static void write_weights(const char *dir, const struct dims *d, enum dtype dtyp
     finish(w.f, "model.safetensors");
 }
 
-/* ---- arguments ---- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static const char usage[] =
     "usage: make_model [--dims PRESET] -o DIR [--dtype bf16|f16|f32|f8] [--seed N]\n"

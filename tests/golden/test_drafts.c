@@ -209,7 +209,7 @@ static void test_growing_rotation(void **state)
     }
 }
 
-/* ---- the list of tests ---- */
+/* ---- the list of tests ----------------------------------------------------------------------- */
 
 static struct CMUnitTest tests[MAX_TESTS];
 static size_t n_tests;

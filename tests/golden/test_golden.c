@@ -306,7 +306,7 @@ static void test_rewind(void **state)
     close_dir(&o);
 }
 
-/* ---- weights in 8 and 4 bits ---- */
+/* ---- weights in 8 and 4 bits ----------------------------------------------------------------- */
 
 /* How far the logits may move, relative rms: these miniatures are noise, which nothing averages
  * out, and their rows are too short for a group; a router may choose another expert. Uncorrelated
@@ -470,7 +470,7 @@ static void test_quantised_middle(void **state)
     }
 }
 
-/* ---- the list of tests ---- */
+/* ---- the list of tests ----------------------------------------------------------------------- */
 
 static struct CMUnitTest tests[MAX_TESTS];
 static size_t n_tests;

@@ -104,7 +104,7 @@ static void close_fixture(struct fixture *f)
     checkpoint_close(f->checkpoint);
 }
 
-/* ---- at random ---- */
+/* ---- at random ------------------------------------------------------------------------------- */
 
 /* Sequence q holds the beginning of text[q]; -1: it is empty. */
 struct batch {
@@ -243,7 +243,7 @@ static void test_batch(void **state)
     close_fixture(&f);
 }
 
-/* ---- threads ---- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 /* Text 0 in each of N_SEQUENCES, n_batch rows to a pass: so many that they are dealt out. Every
  * `each`th row gets logits. */
@@ -333,7 +333,7 @@ static void test_threads(void **state)
     close_fixture(&f);
 }
 
-/* ---- the pool ---- */
+/* ---- the pool -------------------------------------------------------------------------------- */
 
 static int run_n(struct session *s, const struct text *t, int q, int n)
 {
@@ -395,7 +395,7 @@ static void test_pool(void **state)
     close_fixture(&f);
 }
 
-/* ---- rounding of the cache, alone ---- */
+/* ---- rounding of the cache, alone ------------------------------------------------------------ */
 
 /* The largest difference of logits between two kinds of cache, as a part of the largest logit. */
 static double difference(const struct fixture *f, const struct text *a, const struct text *b)
@@ -425,7 +425,7 @@ static void test_rounding(void **state)
     close_fixture(&f);
 }
 
-/* ---- the list of tests ---- */
+/* ---- the list of tests ----------------------------------------------------------------------- */
 
 static struct CMUnitTest tests[MAX_TESTS];
 static size_t n_tests;

@@ -14,8 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- a directory to fill -----------------------------------------------------------------------
- */
+/* ---- a directory to fill --------------------------------------------------------------------- */
 
 static char dir[] = "/tmp/tgen-checkpoint-XXXXXX";
 
@@ -109,8 +108,7 @@ static struct checkpoint *load(void)
     return c;
 }
 
-/* ---- the directory and its small files ---------------------------------------------------------
- */
+/* ---- the directory and its small files ------------------------------------------------------- */
 
 static void directories_that_are_none(void **state)
 {
@@ -202,8 +200,7 @@ static void files_without_permission(void **state)
     check_sentence(&e, ERR_LOAD, "Permission denied");
 }
 
-/* ---- one file ----------------------------------------------------------------------------------
- */
+/* ---- one file -------------------------------------------------------------------------------- */
 
 /* Each tensor once, and then no more. */
 static void touches_tensor_by_tensor(void **state)
@@ -306,8 +303,7 @@ static void a_file_beyond_4_gib(void **state)
     checkpoint_close(c);
 }
 
-/* ---- shards ------------------------------------------------------------------------------------
- */
+/* ---- shards ---------------------------------------------------------------------------------- */
 
 #define INDEX(map) "{\"metadata\":{\"total_size\":6},\"weight_map\":" map "}"
 
@@ -378,8 +374,7 @@ static void refuses_index(void **state)
     load_must_fail(b->part);
 }
 
-/* ---- neither -----------------------------------------------------------------------------------
- */
+/* ---- neither --------------------------------------------------------------------------------- */
 
 static void no_tensor_files(void **state)
 {
@@ -392,8 +387,7 @@ static void no_tensor_files(void **state)
     load_must_fail("there is pytorch_model.bin but no model.safetensors");
 }
 
-/* ---- the real thing ----------------------------------------------------------------------------
- */
+/* ---- the real thing -------------------------------------------------------------------------- */
 
 static void the_bundled_model(void **state)
 {

@@ -29,8 +29,7 @@ static struct json *parse(const char *text)
     return j;
 }
 
-/* ---- what is read ------------------------------------------------------------------------------
- */
+/* ---- what is read ---------------------------------------------------------------------------- */
 
 static void every_type(void **state)
 {
@@ -168,8 +167,7 @@ static void odd_numbers(void **state)
     json_free(j);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------
- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void refusals(void **state)
 {
@@ -241,8 +239,7 @@ static void nesting_is_limited(void **state)
     free(text);
 }
 
-/* ---- duplicate keys ----------------------------------------------------------------------------
- */
+/* ---- duplicate keys -------------------------------------------------------------------------- */
 
 /* An object of n members, where the one at `at` has the name of the one at `same`. */
 static struct json *object_with(size_t n, size_t same, size_t at)

@@ -15,7 +15,7 @@
 
 enum { FEW_X = 6, SOME_X = 66, MANY_X = 261 };
 
-/* ---- random numbers ---- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 /* The 16 bits of a bf16 with a magnitude from 2^-4 to 1: exact in f16, too. */
 static uint16_t random_bf16(void)
@@ -32,7 +32,7 @@ static float of_bf16(uint16_t h)
     return x;
 }
 
-/* ---- a product ---- */
+/* ---- a product ------------------------------------------------------------------------------- */
 
 struct shape {
     const char *name;
@@ -143,7 +143,7 @@ static void run(struct job *j, const char *level)
     compute_close(c);
 }
 
-/* ---- what is expected ---- */
+/* ---- what is expected ------------------------------------------------------------------------ */
 
 static void expect_sums(const struct matrix *m, const struct job *j, const float *y0,
                         const char *what)
@@ -281,7 +281,7 @@ static void test_products(void **state)
                 check_shape(&shapes[i], dtypes[j], *level);
 }
 
-/* ---- windows ---- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 enum { WINDOWS = 3, WINDOW_ALL = 104, WINDOW_OUT = 96, WINDOW_IN = 640 };
 

@@ -21,7 +21,7 @@
 
 enum { VOCAB = 16, HIDDEN = 8, FFN = 12 };
 
-/* ---- a checkpoint to spoil ---- */
+/* ---- a checkpoint to spoil ------------------------------------------------------------------- */
 
 struct stored {
     const char *name, *dtype;
@@ -140,7 +140,7 @@ static int teardown(void **state)
     return rmdir(dir);
 }
 
-/* ---- what opening it says ---- */
+/* ---- what opening it says -------------------------------------------------------------------- */
 
 static void check_opens(void)
 {

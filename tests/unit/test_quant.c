@@ -20,14 +20,14 @@
 #include "core/quant_weave.h"
 #include "tests/random.h"
 
-/* ---- random numbers ---- */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 static float random_unit(void)
 {
     return (float)((double)(int64_t)random_bits() * 0x1p-63);
 }
 
-/* ---- a matrix and how it is stored ---- */
+/* ---- a matrix and how it is stored ----------------------------------------------------------- */
 
 enum zeros { NO_ZEROS, ZEROS_I8, ZEROS_PACKED, ZEROS_8 /* packed, all alike */ };
 
@@ -362,7 +362,7 @@ static void matrix_init(struct matrix *m)
         fail_msg("%s: %s", m->v->name, e.text);
 }
 
-/* ---- values ---- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Scale and code have so few digits that their product in double is exact. */
 static void test_values(void **state)
@@ -388,7 +388,7 @@ static void test_values(void **state)
     }
 }
 
-/* ---- products ---- */
+/* ---- products -------------------------------------------------------------------------------- */
 
 enum { MAX_X = 40 };
 
@@ -549,7 +549,7 @@ static void check_products(const struct matrix *m, const char *level)
     free(bias);
 }
 
-/* ---- products in whole numbers ---- */
+/* ---- products in whole numbers --------------------------------------------------------------- */
 
 /* Bytes of a row of to_i8. */
 static size_t whole_stride(const struct matrix *m)
@@ -970,7 +970,7 @@ static void test_extremes(void **state)
     assert_true(isnan(out[0]) && out[1] == 448 * 0x1p100f && out[2] == 0x1p91f && isnan(out[3]));
 }
 
-/* ---- what is refused ---- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 /* Initialises a copy of the variant's parts after `change`; expects a sentence that holds `text`.
  */

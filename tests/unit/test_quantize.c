@@ -289,7 +289,7 @@ static void test_matrices(void **state)
             }
 }
 
-/* ---- woven ---- */
+/* ---- woven ----------------------------------------------------------------------------------- */
 
 enum { WOVEN_X = 11, WOVEN_ROWS = 63 };
 
@@ -405,7 +405,7 @@ static void test_woven(void **state)
         }
 }
 
-/* ---- factors ---- */
+/* ---- factors --------------------------------------------------------------------------------- */
 
 /* Sums of products over rows of columns that go together, in blocks as factors want them. The
  * column 5 is always 0. */

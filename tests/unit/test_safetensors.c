@@ -37,8 +37,7 @@ static bool parse(struct bytes file, struct arena *arena, struct tensor **tensor
     return safetensors_parse(file, arena, tensors, n, e);
 }
 
-/* ---- broken headers ----------------------------------------------------------------------------
- */
+/* ---- broken headers -------------------------------------------------------------------------- */
 
 struct broken {
     const char *rule;
@@ -137,8 +136,7 @@ static void refuses(void **state)
     arena_free(&arena);
 }
 
-/* ---- broken lengths ----------------------------------------------------------------------------
- */
+/* ---- broken lengths -------------------------------------------------------------------------- */
 
 static void refuses_lengths(void **state)
 {
@@ -186,8 +184,7 @@ static void refuses_padding_of_nul(void **state)
     arena_free(&arena);
 }
 
-/* ---- good files --------------------------------------------------------------------------------
- */
+/* ---- good files ------------------------------------------------------------------------------ */
 
 static void reads_tensors_by_offset(void **state)
 {
@@ -280,8 +277,7 @@ static void reads_many_tensors(void **state)
     arena_free(&arena);
 }
 
-/* ---- dtypes and shapes -------------------------------------------------------------------------
- */
+/* ---- dtypes and shapes ----------------------------------------------------------------------- */
 
 static void every_dtype_has_a_name_and_a_size(void **state)
 {

@@ -30,8 +30,7 @@ static struct sampler *make(const struct sample_params *params, int n_vocab, int
     return s;
 }
 
-/* ---- by hand -----------------------------------------------------------------------------------
- */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 enum { N_HAND = 5 };
 static const double hand_probability[N_HAND] = {0.125, 0.5, 0.0625, 0.25, 0.0625};
@@ -192,8 +191,7 @@ static void temperature_by_hand(void **state)
     }
 }
 
-/* ---- penalties, by hand ------------------------------------------------------------------------
- */
+/* ---- penalties, by hand ---------------------------------------------------------------------- */
 
 /* The greedy choice behind the tokens of `history`, which ends with -1. */
 static int32_t choice_after(const struct sample_params *params, const int32_t *history,
@@ -293,8 +291,7 @@ static void foreign_ids_are_ignored(void **state)
     sampler_free(s);
 }
 
-/* ---- ties and oddities -------------------------------------------------------------------------
- */
+/* ---- ties and oddities ----------------------------------------------------------------------- */
 
 static void ties_go_to_the_smaller_id(void **state)
 {
@@ -416,8 +413,7 @@ static void one_word_vocabularies(void **state)
     sampler_free(NULL);
 }
 
-/* ---- the plain implementation ------------------------------------------------------------------
- */
+/* ---- the plain implementation ---------------------------------------------------------------- */
 
 enum { N_MAX = 300 };
 
@@ -515,8 +511,7 @@ static void naive_penalise(struct naive *v, const struct sample_params *p, const
     }
 }
 
-/* ---- against the plain implementation ----------------------------------------------------------
- */
+/* ---- against the plain implementation -------------------------------------------------------- */
 
 static uint64_t stream;
 
@@ -651,8 +646,7 @@ static void cuts_do_not_depend_on_the_way(void **state)
     }
 }
 
-/* ---- draws -------------------------------------------------------------------------------------
- */
+/* ---- draws ----------------------------------------------------------------------------------- */
 
 static void frequencies_follow_the_probabilities(void **state)
 {
@@ -720,8 +714,7 @@ static void an_idle_filter_changes_nothing(void **state)
     sampler_free(without);
 }
 
-/* ---- Philox ------------------------------------------------------------------------------------
- */
+/* ---- Philox ---------------------------------------------------------------------------------- */
 
 /* Random123, tests/kat_vectors, philox4x32 10. */
 static void philox_known_answers(void **state)

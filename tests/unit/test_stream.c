@@ -11,8 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 
-/* ---- UTF-8 ------------------------------------------------------------------------------------
- */
+/* ---- UTF-8 ----------------------------------------------------------------------------------- */
 
 /* UTF-8 by the arithmetic of RFC 3629, written without a look at cli/utf8.c. */
 static size_t spell(uint32_t c, char out[4])
@@ -72,8 +71,7 @@ static void what_is_no_utf8(void **state)
     }
 }
 
-/* ---- the stream -------------------------------------------------------------------------------
- */
+/* ---- the stream ------------------------------------------------------------------------------ */
 
 struct bench {
     struct stream stream;

@@ -292,7 +292,8 @@ static bool let_in(struct batch_engine *e, struct batch_work *work, struct err *
 
 bool batch_engine_has_room(const struct batch_engine *e)
 {
-    return e->waiting == NULL && e->n_at_work < e->n_parallel;
+    /* Lines that are finished at once take no slot: their answers go out before others come in. */
+    return e->waiting == NULL && e->finished == NULL && e->n_at_work < e->n_parallel;
 }
 
 bool batch_engine_is_idle(const struct batch_engine *e)

@@ -87,10 +87,11 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
     const struct generator_params guessing = {.n_vocab = model_info(l->model)->vocab_size,
                                               .n_context = card->n_context,
                                               .draft = GENERATOR_DRAFT_AUTO};
-    card->draft_bytes = generator_bytes(&guessing);
     card->weights = (enum model_weights)o->weights;
-    return session_measure(l->model, &params, &card->memory, e) &&
-           model_quantize_measure(l->model, card->weights, l->compute, &card->quantised, e);
+    if (!session_measure(l->model, &params, &card->memory, e)) /* also what refuses a context */
+        return false;
+    card->draft_bytes = generator_bytes(&guessing);
+    return model_quantize_measure(l->model, card->weights, l->compute, &card->quantised, e);
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */

@@ -33,6 +33,7 @@ static size_t count_slots(int max_ids)
 
 size_t draft_bytes(int max_ids)
 {
+    assert(max_ids >= 0);
     return (2 * (size_t)max_ids + count_slots(max_ids)) * sizeof(int32_t);
 }
 

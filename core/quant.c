@@ -219,7 +219,8 @@ bool quant_init(struct quant *q, const struct quant_format *format, const struct
                         .n_out = n_out,
                         .n_in = n_in,
                         .n_woven = format->woven ? n_out / KERNELS_WOVEN * KERNELS_WOVEN : 0};
-    const bool needs_zeros = q->layout->in_columns;
+    const bool needs_zeros = q->layout->in_columns || format->needs_zeros;
+    const bool needs_g_idx = format->needs_g_idx && format->block_in > 0;
     assert(!format->woven ||
            ((q->type == QUANT_INT8 || q->type == QUANT_PACKED4) && format->block_out == 1 &&
             n_in * q->layout->bits % 32 == 0 && !parts->zeros && !parts->g_idx));
@@ -231,6 +232,7 @@ bool quant_init(struct quant *q, const struct quant_format *format, const struct
            check_scales(q, parts->scales, e) &&
            (!needs_zeros || expect_present(parts->zeros, "zero points", parts->codes, e)) &&
            (!parts->zeros || check_zeros(q, parts->zeros, format->zeros_less_one, e)) &&
+           (!needs_g_idx || expect_present(parts->g_idx, "g_idx", parts->codes, e)) &&
            (!parts->g_idx || check_g_idx(q, parts->g_idx, e)) &&
            (!parts->shape || check_stored_shape(q, parts->shape, e));
 }

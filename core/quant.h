@@ -38,6 +38,7 @@ struct quant_format {
     int block_out; /* rows and columns that share a scale, 0: all of them. Per tensor 0, 0; per */
     int block_in;  /* row 1, 0; groups of 128 1, 128; blocks of 128 x 128 128, 128. MXFP4: unused */
     bool zeros_less_one; /* GPTQ's checkpoint_format "gptq": each stored zero point is 1 too low */
+    bool needs_zeros, needs_g_idx; /* the file says that there are such tensors */
     bool woven; /* as no file is: INT8 or PACKED4 the way kernels.h's linear_woven wants them, up to
                    the last whole strip; rows of whole words, neither zero points nor g_idx */
 };

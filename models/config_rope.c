@@ -162,6 +162,10 @@ static void read_longrope(struct config *c, const struct model_spec *spec,
 struct rope config_rope_from(struct config *c, const struct model_spec *spec,
                              const struct json *scaling, struct rope_defaults defaults)
 {
+    if (scaling && json_type(scaling) != JSON_NULL && json_type(scaling) != JSON_OBJECT) {
+        config_fail(c, "rope: an object was expected, not %s", json_type_name(json_type(scaling)));
+        scaling = NULL;
+    }
     rope_check_keys(c, scaling);
     struct rope r = {
         .type = rope_type(c, scaling),
@@ -198,11 +202,6 @@ struct rope config_rope(struct config *c, const struct model_spec *spec,
     const struct json *scaling = new ? new : old;
     if (json_get(scaling, "full_attention")) /* one for each type of layer */
         scaling = json_get(scaling, "full_attention");
-    if (scaling && json_type(scaling) != JSON_OBJECT) {
-        config_fail(c, "\"%s\" must be an object, not %s", new ? "rope_parameters" : "rope_scaling",
-                    json_type_name(json_type(scaling)));
-        scaling = NULL;
-    }
     return config_rope_from(c, spec, scaling, defaults);
 }
 

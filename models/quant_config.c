@@ -89,6 +89,7 @@ static void read_gptq(struct config *c, const struct json *j, struct quant_confi
         config_fail(c, "quantization_config: the checkpoint_format \"%s\" is not supported", form);
     q->format.type = awq ? QUANT_AWQ : QUANT_GPTQ;
     q->format.zeros_less_one = !awq && strcmp(form, "gptq") == 0;
+    q->format.needs_g_idx = !awq && json_bool(json_get(j, "desc_act"), false);
     q->suffixes = gptq_suffixes;
     if (awq)
         q->suffixes.g_idx = NULL;
@@ -106,6 +107,14 @@ static void read_strategy(struct config *c, const struct json *weights, struct q
         read_block(c, json_get(weights, "block_structure"), format);
     else if (strcmp(strategy, "tensor") != 0)
         config_fail(c, "quantization_config: the strategy \"%s\" is not supported", strategy);
+}
+
+/* Whether columns were sorted, group by group: "weight" and "static" put them back. */
+static bool is_by_group(const struct json *actorder)
+{
+    const char *const order = json_text(actorder, "");
+    return strcmp(order, "group") == 0 || strcmp(order, "dynamic") == 0 ||
+           json_bool(actorder, false);
 }
 
 /* What a group of layers says of its weights. */
@@ -129,6 +138,8 @@ static void read_weights(struct config *c, const struct json *weights, const cha
     q->format = (struct quant_format){.type = is_float ? QUANT_F8 : QUANT_INT8};
     if (packed)
         q->format.type = bits == 4 ? QUANT_PACKED4 : QUANT_PACKED8;
+    q->format.needs_zeros = !is_float && !json_bool(json_get(weights, "symmetric"), true);
+    q->format.needs_g_idx = is_by_group(json_get(weights, "actorder"));
     q->suffixes = packed ? packed_suffixes : plain_suffixes;
     read_strategy(c, weights, &q->format);
 }
@@ -158,6 +169,8 @@ struct quant_format quant_config_of_matrix(const struct quant_config *q,
                                            const struct quant_parts *parts, int n_in)
 {
     struct quant_format format = q->format;
+    if (q->varies) /* what the last group needs, others may not */
+        format.needs_zeros = format.needs_g_idx = false;
     if (!q->varies || parts->codes->n_dims < 1 || parts->scales->n_dims < 1)
         return format;
     const int64_t words = parts->codes->shape[parts->codes->n_dims - 1];

@@ -453,6 +453,23 @@ else
     fail "a closed pipe ends it quietly" "exit $(cat "$tmp/code"): $(peek "$tmp/err")"
 fi
 
+# Lines that are finished at once are not all kept: the first answers are out before the last are in.
+awk 'BEGIN { for (i = 0; i < 30000; i++) print "{\"prompt\":\"A\",\"max_tokens\":0}" }' >"$tmp/at_once"
+# little OPTION...: with 400 MB of address space, which a sanitizer alone exceeds.
+little() {
+    (
+        ulimit -v 400000
+        "$TGEN" "$@" >"$tmp/out" 2>"$tmp/err"
+    )
+}
+if ! little --version; then
+    skip "30,000 lines of no tokens" "tgen does not start in 400 MB"
+elif little batch -q -t 1 "$tmp/at_once" && [ "$(wc -l <"$tmp/out")" -eq 30000 ]; then
+    ok "30,000 lines of no tokens"
+else
+    fail "30,000 lines of no tokens" "$(peek "$tmp/err")"
+fi
+
 run batch -q --stats "$tmp/many"
 has "--stats" '^{"lines":12,"answered_before":0,"errors":0,"seconds":[0-9.e-]*,"prompt_tokens":[0-9]*,' "$tmp/err"
 if command -v script >/dev/null; then

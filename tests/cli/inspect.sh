@@ -20,6 +20,7 @@ if [ $(($(field kv_bytes) * 4)) -eq "$whole" ]; then ok "memory grows with -c"; 
 succeeds "-w" inspect --json -w q4
 if [ "$(field weight_bytes)" -gt 0 ]; then ok "-w announces memory"; else fail "-w announces memory" "$(peek "$tmp/out")"; fi
 refuses "-c beyond the model" 4 512 inspect -c 513
+refuses "-c beyond all" 4 512 inspect -c 2147483647
 refuses "a directory without a model" 3 "$tmp" inspect -m "$tmp"
 
 finish

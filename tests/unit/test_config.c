@@ -376,6 +376,11 @@ static void test_released(void **state)
     }
 }
 
+#define SIZES                                                                                      \
+    "\"vocab_size\": 8, \"hidden_size\": 64, \"num_hidden_layers\": 6, \"num_attention_heads\": "  \
+    "8,"                                                                                           \
+    "\"intermediate_size\": 8, "
+
 /* Values that say something else than what is computed. */
 static void test_refused(void **state)
 {
@@ -387,6 +392,13 @@ static void test_refused(void **state)
         {LLAMA "\"rope_interleaved\": true}", "rope_interleaved"},
         {LLAMA "\"activation\": \"gelu\"}", "activation"},
         {LLAMA "\"no_such_key\": 1}", "no_such_key"},
+        {LLAMA "\"rope_scaling\": [1]}", "rope: an object was expected, not an array"},
+        {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
+         "{\"full_attention\": {}, \"sliding_attention\": [1]}}",
+         "rope: an object was expected"},
+        {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
+         "{\"full_attention\": [1]}}",
+         "rope: an object was expected"},
         {"{\"model_type\": \"llama\", \"vocab_size\": 8}", "\"hidden_size\" is missing"},
         {"{\"model_type\": \"apertus\", \"vocab_size\": 8, \"hidden_size\": 8, "
          "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"intermediate_size\": 8}",
@@ -448,11 +460,6 @@ static void test_sparse(void **state)
     assert_int_equal(f.spec.num_key_value_heads, 32);
     arena_free(&f.arena);
 }
-
-#define SIZES                                                                                      \
-    "\"vocab_size\": 8, \"hidden_size\": 64, \"num_hidden_layers\": 6, \"num_attention_heads\": "  \
-    "8,"                                                                                           \
-    "\"intermediate_size\": 8, "
 
 /* Gemma 3 with an object of positions for each kind of layer: the one with windows has a base of
  * its own, and rope_theta is not it. */

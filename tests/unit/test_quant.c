@@ -1072,6 +1072,18 @@ static void no_zeros(struct matrix *m)
     m->parts.zeros = NULL;
 }
 
+static void zeros_lost(struct matrix *m)
+{
+    format_of(m)->needs_zeros = true;
+    m->parts.zeros = NULL;
+}
+
+static void order_lost(struct matrix *m)
+{
+    format_of(m)->needs_g_idx = true;
+    m->parts.g_idx = NULL;
+}
+
 static void zeros_of_scales(struct matrix *m)
 {
     m->parts.zeros = m->parts.scales;
@@ -1173,6 +1185,9 @@ static void test_refused(void **state)
     expect_refused("gptq", turned_scales, "a.scales has shape [136, 9], expected [9, 136]");
     expect_refused("packed4", no_scales, "a.weight_packed has no tensor of scales beside it");
     expect_refused("awq", no_zeros, "a.qweight has no tensor of zero points beside it");
+    expect_refused("packed4 zeros", zeros_lost, "has no tensor of zero points beside it");
+    expect_refused("packed4 order", order_lost, "has no tensor of g_idx beside it");
+    expect_refused("gptq order", order_lost, "has no tensor of g_idx beside it");
     expect_refused("fp8 per row", zeros_of_scales, "zero points are not supported with FP8");
     expect_refused("mxfp4", zeros_of_scales, "zero points are not supported with MXFP4");
     expect_refused("packed4 zeros", fewer_zeros,

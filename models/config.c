@@ -107,13 +107,22 @@ static const char *const inert_keys[] = {
     "use_flash_attn",
 };
 
+/* A key that an object holds twice, or one within it. */
+static const char *find_twice(const struct json *j)
+{
+    const char *twice = json_type(j) == JSON_OBJECT ? json_duplicate_key(j) : NULL;
+    for (const struct json *item = json_first(j); item && !twice; item = json_next(item))
+        twice = find_twice(item);
+    return twice;
+}
+
 bool config_init(struct config *c, const struct json *root, struct arena *arena, struct err *e)
 {
     *c = (struct config){.root = root, .arena = arena, .e = e};
     if (json_type(root) != JSON_OBJECT)
         return err_set(e, ERR_LOAD, "an object was expected, not %s",
                        json_type_name(json_type(root)));
-    const char *const twice = json_duplicate_key(root);
+    const char *const twice = find_twice(root);
     if (twice)
         return err_set(e, ERR_LOAD, "\"%s\" stands there twice", twice);
     c->read = arena_array(arena, json_count(root) + 1, sizeof *c->read);

@@ -408,20 +408,24 @@ bool export_check(struct exporter *x, struct compute *c, struct err *e)
     return ok;
 }
 
+static bool write_next(struct exporter *x, struct compute *c, struct err *e)
+{
+    struct part *const part = &x->parts[x->next];
+    if ((!x->file_name || strcmp(x->file_name, part->file) != 0) &&
+        !(close_file(x, e) && open_file(x, e)))
+        return false;
+    if (part->matrix)
+        return write_matrix(x, c, e);
+    x->next++;
+    return write_part(x, part, part->tensor.data, e);
+}
+
 bool export_step(struct exporter *x, struct compute *c, size_t *done, size_t *total, struct err *e)
 {
     bool ok = take_scratch(x, c, e);
-    if (ok && x->next < x->n_parts) {
-        struct part *const part = &x->parts[x->next];
-        if (!x->file_name || strcmp(x->file_name, part->file) != 0)
-            ok = close_file(x, e) && open_file(x, e);
-        if (ok && part->matrix)
-            ok = write_matrix(x, c, e);
-        else if (ok && write_part(x, part, part->tensor.data, e))
-            x->next++;
-        else
-            ok = false;
-    }
+    do
+        ok = ok && (x->next == x->n_parts || write_next(x, c, e));
+    while (ok && x->n_done == x->n_total && x->next < x->n_parts); /* empty tensors at the end */
     *done = x->n_done;
     *total = x->n_total;
     return ok;

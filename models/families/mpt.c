@@ -4,16 +4,25 @@
  */
 #include "models/family.h"
 
+#include <string.h>
+
+static const char multihead[] = "multihead_attention";
+
 static void read_attention(struct config *c, struct model_spec *spec)
 {
+    static const char *const off[] = {
+        "qk_ln", "qk_gn", "prefix_lm", "attn_uses_sequence_id", "rope", "attn_logit_softcapping",
+        NULL};
     const struct json *const attention = config_any(c, "attn_config");
+    for (const char *const *key = off; *key; key++)
+        if (!config_says_nothing(json_get(attention, *key)))
+            config_fail(c, "\"attn_config\": \"%s\" is not supported", *key);
+    if (strcmp(json_text(json_get(attention, "attn_type"), multihead), multihead) != 0 ||
+        json_number(json_get(attention, "sliding_window_size"), -1) > 0)
+        config_fail(c,
+                    "\"attn_config\": only attention of all heads to all positions is supported");
     if (!json_bool(json_get(attention, "alibi"), true))
         config_fail(c, "\"attn_config\": models without \"alibi\" are not supported");
-    if (json_bool(json_get(attention, "qk_ln"), false) ||
-        json_bool(json_get(attention, "prefix_lm"), false) ||
-        json_bool(json_get(attention, "attn_uses_sequence_id"), false))
-        config_fail(
-            c, "\"attn_config\": qk_ln, prefix_lm and attn_uses_sequence_id are not supported");
     spec->alibi_bias_max = (float)config_positive(c, attention, "alibi_bias_max", 8);
     spec->clip_qkv = (float)config_positive(c, attention, "clip_qkv", 0);
     const double scale = config_positive(c, attention, "softmax_scale", 0);

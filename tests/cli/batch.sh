@@ -458,6 +458,7 @@ awk 'BEGIN { for (i = 0; i < 30000; i++) print "{\"prompt\":\"A\",\"max_tokens\"
 # little OPTION...: with 400 MB of address space, which a sanitizer alone exceeds.
 little() {
     (
+        # shellcheck disable=SC3045 # not POSIX, and everywhere
         ulimit -v 400000
         "$TGEN" "$@" >"$tmp/out" 2>"$tmp/err"
     )

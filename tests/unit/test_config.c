@@ -26,7 +26,11 @@ static void read_config(const char *text, struct found *f)
     const struct json *const config = nested ? nested : root;
     const struct family *const family = family_find(json_text(json_get(config, "model_type"), ""));
     assert_non_null(family);
-    assert_true(config_init(&c, config, &f->arena, &f->e));
+    f->good = config_init(&c, config, &f->arena, &f->e);
+    if (!f->good) {
+        json_free(root);
+        return;
+    }
     c.outer = root;
     struct json *const defaults =
         family->defaults ? json_parse(family->defaults, strlen(family->defaults), &f->e) : NULL;
@@ -392,6 +396,14 @@ static void test_refused(void **state)
         {LLAMA "\"rope_interleaved\": true}", "rope_interleaved"},
         {LLAMA "\"activation\": \"gelu\"}", "activation"},
         {LLAMA "\"no_such_key\": 1}", "no_such_key"},
+        {LLAMA "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2, \"factor\": 3}}",
+         "\"factor\" stands there twice"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 8, \"n_heads\": 2, \"n_layers\": 1, "
+         "\"vocab_size\": 8, \"attn_config\": {\"rope\": true}}",
+         "\"rope\" is not supported"},
+        {"{\"model_type\": \"mpt\", \"d_model\": 8, \"n_heads\": 2, \"n_layers\": 1, "
+         "\"vocab_size\": 8, \"attn_config\": {\"attn_type\": \"multiquery_attention\"}}",
+         "all heads"},
         {LLAMA "\"rope_scaling\": [1]}", "rope: an object was expected, not an array"},
         {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
          "{\"full_attention\": {}, \"sliding_attention\": [1]}}",

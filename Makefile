@@ -45,6 +45,10 @@ TGEN_LDLIBS  := $(shell $(PKG_CONFIG) --libs $(PKG) 2>/dev/null) -lm $(LDLIBS)
 
 ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 
+# Limits of stack frames, in bytes; core/thread.c sets the size of the stacks. A kernel's tiles and quant_columns.c's block
+# may be large; both can be on one stack. Sanitizers make frames larger, so only the release build has limits.
+FRAMES_release = -Wframe-larger-than=$(if $(filter $(KERNEL_OBJ) %/quant_columns.o,$@),917504,131072)
+
 # Each rung of the kernel ladder has flags of its own; nothing else is built for more than the base machine.
 FLAGS_kernels_avx2   := -O3 -mavx2 -mfma -mf16c
 FLAGS_kernels_avxvnni := $(FLAGS_kernels_avx2) -mavxvnni
@@ -114,7 +118,7 @@ $(B)/cli/%.o: TGEN_CFLAGS += -DTGEN_VERSION='"$(VERSION)"'
 $(B)/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(TGEN_CFLAGS) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(TGEN_CFLAGS) $(FRAMES_$(MODE)) $(FLAGS_$(basename $(notdir $<))) -MMD -MP -c -o $@ $<
 
 $(TEST_BIN): $(B)/%: %.c $(LIB_OBJ) $(B)/flags
 	$(call say,TEST,$<)

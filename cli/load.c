@@ -4,12 +4,12 @@
  */
 #include "cli/load.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "cli/locate.h"
 #include "cli/terminal.h"
+#include "core/thread.h"
 
 struct load_job {
     struct tokenizer_files files;
@@ -106,7 +106,7 @@ bool load_tokenizer_start(struct loaded *l, bool needed, struct err *e)
     if (job == NULL)
         return err_no_memory(e);
     job->files = files;
-    job->has_thread = pthread_create(&job->thread, NULL, run_job, job) == 0;
+    job->has_thread = thread_start(&job->thread, run_job, job) == 0;
     if (!job->has_thread)
         run_job(job);
     l->job = job;

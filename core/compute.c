@@ -8,10 +8,10 @@
 #include "core/clock.h"
 #include "core/cpus.h"
 #include "core/kernels/kernels.h"
+#include "core/thread.h"
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -176,7 +176,7 @@ static bool start_threads(struct compute *c, struct err *e)
     for (int i = 0; i < c->n_threads; i++)
         c->workers[i] = worker_of(c, i, c->n_threads);
     for (int i = 1; i < c->n_threads; i++) {
-        const int error = pthread_create(&c->threads[i], NULL, thread_main, &c->workers[i]);
+        const int error = thread_start(&c->threads[i], thread_main, &c->workers[i]);
         if (error)
             return err_set(e, ERR_RUNTIME, "thread %d of %d cannot be started: %s", i + 1,
                            c->n_threads, strerror(error));

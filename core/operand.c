@@ -67,13 +67,27 @@ struct operand operand_part(const struct operand *o, size_t first, size_t n)
     return part;
 }
 
+/* As to_i8 does it, piece by piece. */
 static void make_ordered(const struct kernels *kernels, const struct operand *o, const float *x,
                          unsigned char *to)
 {
-    float ordered[OPERAND_ORDERED];
-    for (size_t k = 0; k < o->n_k; k++)
-        ordered[k] = x[o->kind.order[k]];
-    kernels->to_i8(to, ordered, o->n_k, o->kind.group, o->kind.form == OPERAND_I8_SPLIT);
+    enum { PIECE = 4 * KERNELS_I8_BLOCK, GROUP = 32, PER_GROUP = sizeof(float) + sizeof(int32_t) };
+    const struct operand_kind *const kind = &o->kind;
+    const size_t size = sizeof(float), n_groups = (o->n_k + kind->group - 1) / kind->group;
+    unsigned char *const scales = to + kernels_i8_codes(o->n_k), *const sums =
+                                                                     scales + size * n_groups;
+    for (size_t k = 0; k < o->n_k; k += PIECE) {
+        float ordered[PIECE];
+        unsigned char made[PIECE + PIECE / GROUP * PER_GROUP] __attribute__((aligned(64)));
+        const size_t n = min_size(o->n_k - k, PIECE), n_codes = kernels_i8_codes(n);
+        const size_t g = k / kind->group * size, n_g = (n + kind->group - 1) / kind->group * size;
+        for (size_t i = 0; i < n; i++)
+            ordered[i] = x[kind->order[k + i]];
+        kernels->to_i8(made, ordered, n, kind->group, kind->form == OPERAND_I8_SPLIT);
+        memcpy(to + k, made, n_codes);
+        memcpy(scales + g, made + n_codes, n_g);
+        memcpy(sums + g, made + n_codes + n_g, n_g);
+    }
 }
 
 static void make_row(const struct kernels *kernels, const struct operand *o, size_t i,
@@ -102,7 +116,6 @@ bool operand_make(struct worker *w, struct operand *o, const struct operand_kind
     const struct operand_room *const room = o->room;
     if (is_made(o, kind))
         return true;
-    assert(!kind->order || o->n_k <= OPERAND_ORDERED);
     size_t row_bytes;
     if (!room || o->is_part || !room_row_bytes(o->n_k, &row_bytes) || row_bytes > room->row_bytes)
         return false;

@@ -25,9 +25,6 @@ struct operand_kind {
     const uint32_t *order; /* [n_k] or NULL: which value comes when; borrowed */
 };
 
-/* The most values that an order may have. */
-enum { OPERAND_ORDERED = 32768 };
-
 /* Where forms are made: room for n_rows rows of all workers together, and for a few rows of each
  * worker's own. */
 struct operand_room {

@@ -7,7 +7,6 @@
 #include "core/quant_weave.h"
 
 #include "core/kernels/kernels.h"
-#include "core/operand.h"
 #include "core/quant_columns.h"
 #include "core/quant_layout.h"
 
@@ -46,7 +45,7 @@ static size_t group_of(const struct quant *q, size_t k)
 static bool can_sort(const struct quant *q)
 {
     size_t left[QUANT_LAYOUT_MAX_GROUPS];
-    if (q->n_in > OPERAND_ORDERED || q->n_in != q->n_groups * q->block_in || q->n_out % STRIP)
+    if (q->n_in != q->n_groups * q->block_in || q->n_out % STRIP)
         return false;
     for (size_t g = 0; g < q->n_groups; g++)
         left[g] = q->block_in;

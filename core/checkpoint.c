@@ -219,10 +219,12 @@ static bool read_index(struct bytes text, struct arena *arena, struct placement 
     const struct json *map = json_get(root, "weight_map");
     *n = json_count(map);
     *out = arena_array(arena, *n, sizeof **out);
-    const char *twice = json_duplicate_key(map);
+    const char *twice = NULL;
     bool ok = true;
     if (!*out)
         ok = err_no_memory(e);
+    else if (!json_find_duplicate(map, &twice, e))
+        ok = false;
     else if (!map || json_type(map) != JSON_OBJECT || *n == 0)
         ok = err_set(e, ERR_LOAD, "no weight_map that names a tensor");
     else if (twice)

@@ -9,6 +9,8 @@
  * - 01, 1. and raw control characters: accepted, though RFC 8259 does not know them
  * - a byte order mark: skipped
  *
+ * - no memory: cJSON fails as if the text were bad; here it is another error
+ *
  * A struct json is a cJSON; the casts between them are all in this file. cJSON notes its last error
  * in a global, so threads take turns.
  */
@@ -45,6 +47,31 @@ static size_t skip_space(const char *text, size_t n, size_t at)
     return at;
 }
 
+static bool ran_out; /* of memory, since it was last cleared */
+
+static void *allocate(size_t n)
+{
+    void *memory = malloc(n);
+    ran_out = ran_out || memory == NULL;
+    return memory;
+}
+
+/* By one thread at a time. */
+static cJSON *parse(const char *text, size_t n, const char **end, bool *no_memory)
+{
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    static bool hooked;
+    pthread_mutex_lock(&turn);
+    if (!hooked) /* once: trees are freed out of turn */
+        cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = allocate, .free_fn = free});
+    hooked = true;
+    ran_out = false;
+    cJSON *root = cJSON_ParseWithLengthOpts(text, n, end, false);
+    *no_memory = ran_out;
+    pthread_mutex_unlock(&turn);
+    return root;
+}
+
 struct json *json_parse(const char *text, size_t n, struct err *e)
 {
     size_t nul = find_nul(text, n);
@@ -56,15 +83,16 @@ struct json *json_parse(const char *text, size_t n, struct err *e)
         err_set(e, ERR_LOAD, "not JSON: there is nothing but white space");
         return NULL;
     }
-    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
     const char *end = NULL;
-    pthread_mutex_lock(&turn);
-    cJSON *root = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    pthread_mutex_unlock(&turn);
+    bool no_memory;
+    cJSON *root = parse(text, n, &end, &no_memory);
     size_t at = end ? (size_t)(end - text) : 0;
     if (!root) {
-        err_set(e, ERR_LOAD, "not JSON, or nested deeper than %d: see byte %zu of %zu",
-                CJSON_NESTING_LIMIT, at, n);
+        if (no_memory)
+            err_no_memory(e);
+        else
+            err_set(e, ERR_LOAD, "not JSON, or nested deeper than %d: see byte %zu of %zu",
+                    CJSON_NESTING_LIMIT, at, n);
         return NULL;
     }
     at = skip_space(text, n, at);
@@ -206,14 +234,16 @@ static const char *duplicate_among_few(const struct json *object)
     return NULL;
 }
 
-const char *json_duplicate_key(const struct json *object)
+bool json_find_duplicate(const struct json *object, const char **twice, struct err *e)
 {
-    if (!is(object, cJSON_Object))
-        return NULL;
-    size_t n = json_count(object);
-    struct named *names = n > 16 ? calloc(n, sizeof *names) : NULL;
+    const size_t n = is(object, cJSON_Object) ? json_count(object) : 0;
+    if (n <= 16) {
+        *twice = n > 0 ? duplicate_among_few(object) : NULL;
+        return true;
+    }
+    struct named *names = calloc(n, sizeof *names);
     if (!names)
-        return duplicate_among_few(object);
+        return err_no_memory(e);
     size_t i = 0;
     for (const struct json *c = json_first(object); c; c = json_next(c), i++) {
         const char *key = json_key(c);
@@ -227,9 +257,16 @@ const char *json_duplicate_key(const struct json *object)
         if (same && (!first || names[i].index < first->index))
             first = &names[i];
     }
-    const char *name = first ? first->name : NULL;
+    *twice = first ? first->name : NULL;
     free(names);
-    return name;
+    return true;
+}
+
+const char *json_duplicate_key(const struct json *object)
+{
+    const char *key;
+    struct err no_memory;
+    return json_find_duplicate(object, &key, &no_memory) ? key : duplicate_among_few(object);
 }
 
 void json_print_text(FILE *out, const char *text)

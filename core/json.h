@@ -16,7 +16,7 @@ struct json; /* a node; the root is owned by whoever parsed, all others are borr
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 /* Parses text[0..n), which need not be terminated. NULL and ERR_LOAD with the byte offset where it
- * is no JSON. */
+ * is no JSON, or ERR_RUNTIME where memory runs out. */
 struct json *json_parse(const char *text, size_t n, struct err *e);
 
 void json_free(struct json *root);
@@ -50,7 +50,12 @@ bool json_integer(const struct json *j, int64_t min, int64_t max, int64_t *out);
 /* The text as a JSON string, quotes included. */
 void json_print_text(FILE *out, const char *text);
 
-/* The first name that occurs twice in an object, NULL where there is none. */
+/* *twice: the first name that occurs twice in an object, NULL where there is none. False and
+ * ERR_RUNTIME where memory runs out. */
+bool json_find_duplicate(const struct json *object, const char **twice, struct err *e);
+
+/* The same, returned, for objects of few members: where memory runs out, it compares each name with
+ * each other. */
 const char *json_duplicate_key(const struct json *object);
 
 /* ---- without a tree (json_scan.c) ------------------------------------------------------------ */

@@ -149,7 +149,9 @@ static bool parse_tensor(const struct json *entry, struct bytes buffer, struct a
         return err_set(e, ERR_LOAD, "tensor " NAME " is %s, expected an object", name,
                        json_type_name(json_type(entry)));
     }
-    const char *twice = json_duplicate_key(entry);
+    const char *twice;
+    if (!json_find_duplicate(entry, &twice, e))
+        return false;
     if (twice)
         return err_set(e, ERR_LOAD, "tensor " NAME " has " NAME " twice", name, twice);
     return parse_dtype(entry, t, e) && parse_shape(entry, t, e) &&
@@ -197,7 +199,9 @@ static bool check_cover(const struct tensor *tensors, size_t n, struct bytes buf
 static bool parse_header(const struct json *root, struct bytes buffer, struct arena *arena,
                          struct tensor **tensors, size_t *n_tensors, struct err *e)
 {
-    const char *twice = json_duplicate_key(root);
+    const char *twice;
+    if (!json_find_duplicate(root, &twice, e))
+        return false;
     if (twice)
         return err_set(e, ERR_LOAD, "tensor " NAME " is there twice", twice);
     struct tensor *list = arena_array(arena, json_count(root), sizeof *list);

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* Parses a copy of exactly n bytes, so that a sanitizer sees a step beyond them. */
 static struct json *parse_bytes(const char *text, size_t n, struct err *e)
@@ -301,6 +303,41 @@ static void only_objects_have_duplicates(void **state)
     json_free(j);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+/* A tree takes far more than its text, and here more than there is. */
+static void no_memory_is_no_bad_text(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* they take more than any limit */
+#endif
+    enum { N = (4 << 20) + 1, LEFT = 64 << 20 };
+    char *text = malloc(N);
+    unsigned long pages = 0;
+    struct rlimit before;
+    struct err e;
+    FILE *about = fopen("/proc/self/statm", "r");
+    if (!about || fscanf(about, "%lu", &pages) != 1 || getrlimit(RLIMIT_AS, &before) != 0)
+        skip();
+    fclose(about);
+    assert_non_null(text);
+    for (size_t i = 0; i < N; i++)
+        text[i] = i == 0 ? '[' : i == N - 1 ? ']' : ",0"[i % 2];
+    const struct rlimit little = {.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + LEFT,
+                                  .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_AS, &little), 0);
+    struct json *j = json_parse(text, N, &e);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_null(j);
+    check_sentence(&e, ERR_RUNTIME, "out of memory");
+    j = json_parse(text, N, &e);
+    assert_non_null(j);
+    json_free(j);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +354,7 @@ int main(void)
         cmocka_unit_test(duplicates_among_few_and_many),
         cmocka_unit_test(the_earliest_duplicate_is_named),
         cmocka_unit_test(only_objects_have_duplicates),
+        cmocka_unit_test(no_memory_is_no_bad_text),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ bool batch_input_check_output(const struct batch_input *in, const char *path, st
 }
 
 /* Whether read(2) would find something; a signal is heard at least every PATIENCE_MS. Not left to
- * EINTR alone: any thread may be the one that takes a signal. */
+ * EINTR alone: the signal may come before the call. */
 static bool is_ready(const struct batch_input *in, bool wait)
 {
     struct pollfd asked = {.fd = in->fd, .events = POLLIN};
@@ -64,14 +64,15 @@ static bool make_room(struct batch_input *in, struct err *e)
     return buffer_reserve(t, READ_SIZE) || err_no_memory(e);
 }
 
+/* Nothing is no failure: another reader may have taken what was there, and then only is_ready must
+ * wait, or a signal would not be heard. */
 static bool read_more(struct batch_input *in, struct err *e)
 {
-    ssize_t got;
     if (!make_room(in, e))
         return false;
-    do
-        got = read(in->fd, in->data.data + in->data.n, READ_SIZE);
-    while (got < 0 && (errno == EINTR || errno == EAGAIN));
+    const ssize_t got = read(in->fd, in->data.data + in->data.n, READ_SIZE);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN))
+        return true;
     if (got < 0)
         return err_set(e, ERR_RUNTIME, "cannot read %s: %s", in->name, strerror(errno));
     in->data.n += (size_t)got;

@@ -17,11 +17,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/logprob.h"
 #include "cli/settle.h"
 #include "cli/stream.h"
+#include "core/memory.h"
 
 enum {
     PROMPT_ROWS = 64, /* of a pass, the least that are there for prompts */
@@ -75,11 +75,11 @@ static size_t pages_for(size_t n_tokens)
     return (n_tokens + SESSION_PAGE - 1) / SESSION_PAGE;
 }
 
-/* What --kv-memory says, or a quarter of this machine's memory. */
+/* --kv-memory, or a quarter of the usable memory, as far as a size can express it. */
 static size_t most_memory(const struct options *o)
 {
-    const size_t machine = (size_t)sysconf(_SC_PHYS_PAGES) / 4 * (size_t)sysconf(_SC_PAGESIZE);
-    return o->kv_memory > 0 ? o->kv_memory : machine;
+    const uint64_t usable = memory_usable();
+    return o->kv_memory > 0 ? o->kv_memory : (usable < SIZE_MAX ? (size_t)usable : SIZE_MAX) / 4;
 }
 
 /* Rows of the largest pass. */
@@ -151,13 +151,18 @@ static bool count_pages(struct batch_engine *e, struct err *err)
 static bool open_session(struct batch_engine *e, struct err *err)
 {
     const struct loaded *l = &e->tools->loaded;
+    struct session_bytes bytes;
     if (!count_pages(e, err))
         return false;
     struct session_params params = params_of(e);
     params.n_pages = e->n_pages;
     e->n_rows_most = params.n_rows;
     e->session = session_new(l->model, l->compute, &params, err);
-    return e->session != NULL;
+    if (e->session != NULL || !session_measure(l->model, &params, &bytes, err))
+        return e->session != NULL;
+    return err_set(err, ERR_RUNTIME,
+                   "%zu MiB for the past of all lines are not to be had; --kv-memory sets less",
+                   bytes.kv >> 20);
 }
 
 struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct err *err)

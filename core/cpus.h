@@ -10,8 +10,8 @@
 int cpus_usable(void);
 
 /* What control groups of Linux leave of all CPUs' time, in whole CPUs; 0 where they set no limit.
- * `self` lists the process's groups as /proc/self/cgroup does, and these lie under `root`, as they
- * do under /sys/fs/cgroup. Of version 2: cpu.max; of version 1: cpu.cfs_quota_us and _period_us. */
+ * Arguments as cgroup_least's. Of version 2: cpu.max; of version 1: cpu.cfs_quota_us and
+ * _period_us. */
 int cpus_of_quota(const char *self, const char *root);
 
 #endif

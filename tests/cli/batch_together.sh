@@ -65,6 +65,19 @@ refuses "one byte less" 2 "--kv-memory must be $least bytes at least" batch --kv
 printf '{"prompt":"A","max_tokens":1}\n' >"$tmp/short"
 succeeds "just enough" batch --kv-memory "$least" "$tmp/short"
 
+# More than there is: 1024 lines want a gigabyte of pages.
+if (ulimit -v 300000 && "$TGEN" --version) >/dev/null 2>&1; then
+    (ulimit -v 300000 && "$TGEN" batch -t 1 --parallel 1024 --kv-memory 2G "$tmp/short" </dev/null 2>"$tmp/err" >"$tmp/out")
+    code=$?
+    if [ $code -eq 1 ] && grep -q '^tgen: [0-9]* MiB for the past .* --kv-memory sets less$' "$tmp/err"; then
+        ok "memory that is not to be had"
+    else
+        fail "memory that is not to be had" "exit $code: $(peek "$tmp/err")"
+    fi
+else
+    skip "memory that is not to be had" "this program takes more at once"
+fi
+
 # Layers with windows, whose past is gone where another line would begin alike.
 for window in 24 100; do
     copy_model "$tmp/window$window"

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "core/cpus.h"
+#include "core/memory.h"
 
 static char root[] = "/tmp/test_cpus.XXXXXX";
 
@@ -36,6 +37,22 @@ static void expect(const char *groups, int cpus)
     assert_int_equal(cpus_of_quota(path, root), cpus);
 }
 
+static void expect_limit(const char *groups, uint64_t bytes)
+{
+    char path[256];
+    put("self", groups);
+    snprintf(path, sizeof path, "%s/self", root);
+    assert_true(memory_of_groups(path, root) == bytes);
+}
+
+static void remove_all(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+    strcpy(root + strlen(root) - 6, "XXXXXX");
+}
+
 static void quotas(void **state)
 {
     (void)state;
@@ -60,19 +77,40 @@ static void quotas(void **state)
     put("cpu/docker/cpu.cfs_quota_us", "lots\n");
     expect("4:cpu:/docker\n4\n:::\n", 0);
     assert_int_equal(cpus_of_quota("/no/such/file", root), 0);
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    assert_int_equal(system(command), 0);
+    remove_all();
+}
+
+static void memory(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    expect_limit("0::/a/b\n", UINT64_MAX);
+    put("a/b/memory.max", "max\n");
+    expect_limit("0::/a/b\n", UINT64_MAX);
+    put("a/memory.max", "17179869184\n");
+    expect_limit("0::/a/b\n", UINT64_C(16) << 30);
+    put("memory.max", "536870912\n");
+    expect_limit("0::/a/b\n", UINT64_C(512) << 20);
+    expect_limit("0::/no/such/path\n", UINT64_C(512) << 20);
+    put("memory.max", "much\n");
+    put("memory/docker/memory.limit_in_bytes", "2147483648\n");
+    expect_limit("9:memory:/docker\n4:cpu:/docker\n0::/\n", UINT64_C(2) << 30);
+    expect_limit("4:cpu:/docker\n", UINT64_MAX);
+    put("memory/docker/memory.limit_in_bytes", "9223372036854771712\n");
+    expect_limit("9:memory:/docker\n", 9223372036854771712u);
+    remove_all();
 }
 
 static void usable(void **state)
 {
     (void)state;
     assert_true(cpus_usable() >= 1);
+    assert_true(memory_usable() >= 1 << 20);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(usable)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(memory),
+                                       cmocka_unit_test(usable)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+#include "core/utf8.h"
 
 struct dtype_total {
     size_t n_tensors, n_bytes;
@@ -125,19 +127,18 @@ static void add_facts(struct buffer *t, const struct card *card)
 /* A name out of the directory without what could steer a terminal. */
 static void add_file_row(struct buffer *t, const char *name, size_t size)
 {
-    char plain[256];
-    size_t n = 0;
-    for (; name[n] != '\0' && n + 1 < sizeof plain; n++)
-        plain[n] = (unsigned char)name[n] < 0x20 || name[n] == 0x7f ? '?' : name[n];
-    plain[n] = '\0';
-    char label[sizeof plain + 2];
-    snprintf(label, sizeof label, "  %s", plain);
+    char label[256 + 2];
+    snprintf(label, sizeof label, "  %s", name);
+    utf8_clean(label, sizeof label);
     add_bytes_row(t, label, size);
 }
 
 static void write_table(const struct card *card, struct buffer *t)
 {
-    buffer_addf(t, "%s\n\n", card->dir);
+    char dir[PATH_MAX];
+    snprintf(dir, sizeof dir, "%s", card->dir);
+    utf8_clean(dir, sizeof dir);
+    buffer_addf(t, "%s\n\n", dir);
     add_facts(t, card);
     buffer_addf(t, "\n%zu tensors\n", card->n_tensors);
     for (size_t i = 0; i < DTYPE_COUNT; i++) {

@@ -12,6 +12,7 @@
 #include "cli/prompt.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+#include "core/utf8.h"
 
 struct tokens {
     const struct tokenizer *tokenizer;
@@ -55,19 +56,17 @@ static void write_json(const struct tokens *t, struct buffer *out)
 }
 
 /* A piece as the vocabulary spells it. Few vocabularies spell control characters as they are; here
- * they would break the line, or steer the terminal, also those of two bytes. */
+ * they would break the line, or steer the terminal. */
 static void write_piece(struct bytes piece, struct buffer *out)
 {
-    bool second = false;
-    for (size_t i = 0; i < piece.size; i++) {
-        const unsigned char byte = piece.data[i];
-        const bool first = byte == 0xc2 && i + 1 < piece.size && piece.data[i + 1] >= 0x80 &&
-                           piece.data[i + 1] < 0xa0;
-        if (byte < 0x20 || byte == 0x7f || first || second)
-            buffer_addf(out, "\\x%02x", byte);
+    const char *text = (const char *)piece.data;
+    for (size_t at = 0, size; at < piece.size; at += size) {
+        if (utf8_next(text + at, piece.size - at, &size) == UTF8_WHOLE &&
+            !utf8_is_control(text + at))
+            buffer_add(out, text + at, size);
         else
-            buffer_add(out, (const char *)piece.data + i, 1);
-        second = first;
+            for (size_t i = at; i < at + size; i++)
+                buffer_addf(out, "\\x%02x", piece.data[i]);
     }
 }
 

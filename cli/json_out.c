@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/utf8.h"
+#include "core/utf8.h"
 
 void json_out_quoted(struct buffer *t, const char *text, size_t n)
 {

@@ -8,7 +8,7 @@
 
 #include "cli/json_out.h"
 #include "cli/logprob.h"
-#include "cli/utf8.h"
+#include "core/utf8.h"
 
 struct reply_chances {
     struct decoder *decoder; /* for tokens that were not taken */

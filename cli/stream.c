@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/utf8.h"
+#include "core/utf8.h"
 
 enum { PATIENCE_MS = 200 };
 

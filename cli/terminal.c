@@ -1,6 +1,6 @@
 /*
- * stderr only, through stdio, which does not buffer it. Sentences may quote names out of files that
- * strangers made; err_set has taken out whatever could steer a terminal.
+ * stderr only, through stdio, which does not buffer it. What is printed may quote names out of
+ * files that strangers made: it is cleaned here, or was by err_set.
  */
 #include "cli/terminal.h"
 
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/utf8.h"
 
 static const double PROGRESS_DELAY = 0.25; /* seconds; sooner would only flicker */
 
@@ -43,19 +44,19 @@ void terminal_note(bool quiet, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(sentence, sizeof sentence, fmt, args);
     va_end(args);
+    utf8_clean(sentence, sizeof sentence);
     print_sentence("note: ", "\033[1m", sentence);
 }
 
 void terminal_stat(const char *label, const char *fmt, ...)
 {
-    struct err clean; /* as a sentence would be: it may hold the name of a directory */
-    char text[sizeof clean.text];
+    char text[sizeof((struct err *)0)->text];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    err_set(&clean, ERR_NONE, "%s", text);
-    fprintf(stderr, "%-8s%s\n", label, clean.text);
+    utf8_clean(text, sizeof text);
+    fprintf(stderr, "%-8s%s\n", label, text);
 }
 
 struct terminal_progress terminal_progress_begin(bool quiet, bool slow, const char *what)

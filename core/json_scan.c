@@ -5,6 +5,8 @@
  */
 #include "core/json.h"
 
+#include "core/utf8.h"
+
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,20 +213,6 @@ static int32_t hex4(const struct json_scan *s, size_t at)
     return value;
 }
 
-static size_t put_utf8(char *out, uint32_t c)
-{
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = n - 1; i > 0; i--, c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3F));
-    out[0] = (char)(lead[n] | c);
-    return n;
-}
-
 /* Behind "\u". */
 static bool unicode_escape(struct json_scan *s, size_t *n)
 {
@@ -241,7 +229,7 @@ static bool unicode_escape(struct json_scan *s, size_t *n)
         c = 0x10000 + ((c - 0xD800) << 10) + (low - 0xDC00);
     }
     char utf8[4];
-    return append(s, n, utf8, put_utf8(utf8, (uint32_t)c));
+    return append(s, n, utf8, utf8_put(utf8, (uint32_t)c));
 }
 
 /* At a backslash. */

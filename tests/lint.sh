@@ -16,8 +16,8 @@ sources() { git ls-files --cached --others --exclude-standard -- "$@" | grep -E 
 
 allowed_includes() {
     case $1 in
-    cli/*) echo '^(cli/.*|models/(model|session|generator|work|calibrate|export)\.h|tokenizer/tokenizer\.h|core/(base|clock|err|json|sample|checkpoint|compute|machine|memory|thread)\.h)$' ;;
-    tokenizer/*) echo '^(tokenizer/.*|core/(base|err|arena|json)\.h)$' ;;
+    cli/*) echo '^(cli/.*|models/(model|session|generator|work|calibrate|export)\.h|tokenizer/tokenizer\.h|core/(base|clock|err|utf8|json|sample|checkpoint|compute|machine|memory|thread)\.h)$' ;;
+    tokenizer/*) echo '^(tokenizer/.*|core/(base|err|utf8|arena|json)\.h)$' ;;
     models/families/*) echo '^(models/(family|config|spec|weights)\.h|core/json\.h)$' ;;
     models/*) echo '^(models/.*|core/.*)$' ;;
     core/kernels/*) echo '^core/kernels/.*$' ;;

@@ -16,6 +16,7 @@
 
 #include "core/arena.h"
 #include "core/json.h"
+#include "core/utf8.h"
 #include "tokenizer/tokenizer.h"
 
 /* ---- text.c: growable text, where it came from, and UTF-8 ------------------------------------ */
@@ -62,9 +63,6 @@ struct piece piece_slice(const struct piece *in, size_t start, size_t end);
 /* The caller's bytes that in[start..end) came from. */
 struct token_span piece_span(const struct piece *in, size_t start, size_t end);
 
-/* Length of the longest well-formed UTF-8 beginning of s[0..n) (RFC 3629: no surrogates). */
-size_t utf8_valid_prefix(const char *s, size_t n);
-
 /* Appends `in` with its stray bytes escaped. */
 bool text_escape(struct text *t, const struct piece *in);
 
@@ -100,9 +98,6 @@ int base64_digit(char c);
 /* The bytes that text[0..n) stands for into out (room for n): how many, SIZE_MAX where it is no
  * base64. */
 size_t base64_decode(const char *text, size_t n, unsigned char *out);
-
-/* Writes c at out and returns the number of bytes, 1 to 4. */
-size_t utf8_put(char *out, uint32_t c);
 
 /* The byte that an escape stands for, -1 where c is none. */
 static inline int utf8_escaped_byte(uint32_t c)

@@ -159,5 +159,12 @@ copy_model "$escape"
 run --stats -n 1 -m "$escape" hi
 has "nor do statistics" "^load .*/?\[31mred, " "$tmp/err"
 refuses "an escape in a name" 3 "cannot open $tmp/?[31mred?: No such file" -m "$tmp/$(printf '\033[31mred\007')" hi
+bad=$(printf 'a\302\233b\303c')
+: >"$escape/$bad"
+run inspect -m "$escape"
+has "nor a file beside the model" '^  a??b?c  *0 bytes$'
+has "nor its directory" '/?\[31mred$'
+refuses "half a character of an option" 2 "unknown option -?; see" "-$(printf '\303\251')"
+refuses "half a character behind a cut" 2 '56789?" is no token id' detokenize "1234567890123456789$(printf '\303\251')"
 
 finish

@@ -28,6 +28,18 @@ static void control_characters_are_defused(void **state)
     assert_string_equal(e.text, "Ġ é 日 \xf0\x9f\x98\x80");
 }
 
+static void what_is_no_utf8_is_replaced(void **state)
+{
+    (void)state;
+    struct err e;
+    err_set(&e, ERR_LOAD, "\"%.1s\" and \"%.2s\" are cut", "é", "日");
+    assert_string_equal(e.text, "\"?\" and \"??\" are cut");
+    err_set(&e, ERR_LOAD, "%s", "\xff\xed\xa0\x80\xc0\xaf.\xc3");
+    assert_string_equal(e.text, "??????.?");
+    err_prefix(&e, "-\xc3");
+    assert_string_equal(e.text, "-?: ??????.?");
+}
+
 /* Fills a sentence so that `character` begins `room` bytes before the end of the buffer. */
 static void fill(struct err *e, size_t room, const char *character)
 {
@@ -70,6 +82,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sentence_and_its_prefix),
         cmocka_unit_test(control_characters_are_defused),
+        cmocka_unit_test(what_is_no_utf8_is_replaced),
         cmocka_unit_test(a_cut_leaves_no_half_character),
         cmocka_unit_test(a_long_prefix_is_cut),
     };

@@ -6,7 +6,6 @@
 
 #include "cli/json_out.c"
 #include "cli/buffer.c"
-#include "cli/utf8.c"
 
 #include "core/json.h"
 

@@ -6,14 +6,13 @@
 
 #include "cli/stream.c"
 #include "cli/buffer.c"
-#include "cli/utf8.c"
 
 #include <fcntl.h>
 #include <stdlib.h>
 
 /* ---- UTF-8 ----------------------------------------------------------------------------------- */
 
-/* UTF-8 by the arithmetic of RFC 3629, written without a look at cli/utf8.c. */
+/* UTF-8 by the arithmetic of RFC 3629, written without a look at core/utf8.c. */
 static size_t spell(uint32_t c, char out[4])
 {
     if (c < 0x80) {
@@ -68,6 +67,17 @@ static void what_is_no_utf8(void **state)
         assert_int_equal(utf8_next(cases[i].bytes, n, &size), UTF8_INVALID);
         assert_int_equal(size, cases[i].size);
         assert_int_equal(utf8_whole(cases[i].bytes, n), n);
+    }
+}
+
+static void controls(void **state)
+{
+    (void)state;
+    for (uint32_t c = 0; c < 0x300; c++) {
+        char bytes[5] = "", expected[4];
+        assert_int_equal(utf8_put(bytes, c), spell(c, expected));
+        assert_memory_equal(bytes, expected, spell(c, expected));
+        assert_int_equal(utf8_is_control(bytes), c < 0x20 || (c >= 0x7f && c < 0xa0));
     }
 }
 
@@ -362,6 +372,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_character_is_whole),
         cmocka_unit_test(what_is_no_utf8),
+        cmocka_unit_test(controls),
         cmocka_unit_test(no_character_is_split),
         cmocka_unit_test(what_is_no_utf8_passes),
         cmocka_unit_test(a_cut_end_is_dropped_or_kept),

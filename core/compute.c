@@ -11,7 +11,6 @@
 #include "core/thread.h"
 
 #include <limits.h>
-#include <linux/futex.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -29,6 +28,10 @@ enum {
     MOST_ALONE = 256,
     SPINS_BETWEEN_RUNS = 1 << 13 /* about the time that sampling and writing take */
 };
+
+/* FUTEX_WAIT and FUTEX_WAKE, both with FUTEX_PRIVATE_FLAG, of linux/futex.h. That header comes with
+ * the kernel's headers, which are not everywhere. */
+enum { WAIT_PRIVATE = 0 | 128, WAKE_PRIVATE = 1 | 128 };
 
 /* Used by many threads at once. Each lies APART, so that writing one does not slow readers of
  * another. */
@@ -97,7 +100,7 @@ static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, i
         return false;
     atomic_fetch_add(&c->n_sleeping.n, 1);
     while (atomic_load(counter) == old)
-        futex(counter, FUTEX_WAIT_PRIVATE, old);
+        futex(counter, WAIT_PRIVATE, old);
     atomic_fetch_sub(&c->n_sleeping.n, 1);
     return true;
 }
@@ -121,7 +124,7 @@ static void change(struct compute *c, atomic_uint *counter)
 {
     atomic_fetch_add(counter, 1);
     if (atomic_load(&c->n_sleeping.n) > 0)
-        futex(counter, FUTEX_WAKE_PRIVATE, INT_MAX);
+        futex(counter, WAKE_PRIVATE, INT_MAX);
 }
 
 static void *thread_main(void *arg)

@@ -7,7 +7,6 @@
 
 #include "core/utf8.h"
 
-#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +18,7 @@ static uint64_t eight_at(const struct json_scan *s, size_t at)
 {
     uint64_t eight;
     memcpy(&eight, s->text + at, sizeof eight);
-    return le64toh(eight);
+    return eight;
 }
 
 #define EACH_BYTE 0x0101010101010101u

@@ -6,6 +6,7 @@
  */
 #include "core/cpus.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
@@ -38,12 +39,30 @@ int cpus_of_quota(const char *self, const char *root)
     return isinf(least) ? 0 : (int)fmin(fmax(1, round(least)), INT_MAX);
 }
 
+/* Those that a set of n can name, 0 where there may be more. */
+static int count_allowed(int n)
+{
+    cpu_set_t *const set = CPU_ALLOC(n);
+    const size_t size = CPU_ALLOC_SIZE(n);
+    if (!set)
+        return 1;
+    const bool told = sched_getaffinity(0, size, set) == 0, too_small = !told && errno == EINVAL;
+    const int count = told ? CPU_COUNT_S(size, set) : 0;
+    CPU_FREE(set);
+    return too_small ? 0 : max_int(1, count); /* 1 where it is forbidden: safe rather than fast */
+}
+
+static int cpus_allowed(void)
+{
+    enum { MOST = 1 << 20 };
+    int count = 0;
+    for (int n = CPU_SETSIZE; count == 0 && n <= MOST; n *= 2)
+        count = count_allowed(n);
+    return max_int(1, count);
+}
+
 int cpus_usable(void)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1; /* more CPUs than the set can name, or forbidden: safe rather than fast */
-    const int quota = cpus_of_quota(CGROUP_SELF, CGROUP_ROOT);
-    const int n = max_int(1, CPU_COUNT(&set));
+    const int quota = cpus_of_quota(CGROUP_SELF, CGROUP_ROOT), n = cpus_allowed();
     return quota ? min_int(n, quota) : n;
 }

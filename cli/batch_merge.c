@@ -44,7 +44,8 @@ struct merge {
     struct batch_input input;
     struct batch_source source;
     struct buffer name, out;
-    char *temporary; /* what becomes o->output */
+    char *result;    /* o->output, or the file that a link of this name leads to */
+    char *temporary; /* what becomes it */
     int fd;
     size_t n_lines, n_missing, first_missing, n_errors;
 };
@@ -325,17 +326,18 @@ static bool open_files(struct merge *m, struct err *e)
     if (!batch_input_check_output(&m->input, o->output, e) || !check_place(m, e) ||
         !open_parts(m, e))
         return false;
-    const size_t size = strlen(o->output) + sizeof ".merging";
-    m->temporary = malloc(size);
+    m->result = access(o->output, F_OK) == 0 ? realpath(o->output, NULL) : strdup(o->output);
+    const size_t size = m->result != NULL ? strlen(m->result) + sizeof ".merging" : 0;
+    m->temporary = size > 0 ? malloc(size) : NULL;
     if (m->temporary == NULL)
-        return err_no_memory(e);
-    snprintf(m->temporary, size, "%s.merging", o->output);
+        return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", o->output, strerror(errno));
+    snprintf(m->temporary, size, "%s.merging", m->result);
     return open_temporary(m, e);
 }
 
 static bool put_in_place(struct merge *m, struct err *e)
 {
-    return (fsync(m->fd) == 0 && rename(m->temporary, m->o->output) == 0) ||
+    return (fsync(m->fd) == 0 && rename(m->temporary, m->result) == 0) ||
            err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->o->output, strerror(errno));
 }
 
@@ -349,6 +351,7 @@ static void free_merge(struct merge *m)
     free(m->parts);
     free(m->places);
     free(m->temporary);
+    free(m->result);
     if (m->fd >= 0)
         close(m->fd);
     if (m->input.fd > STDIN_FILENO)

@@ -107,6 +107,14 @@ for before in '' '{"custom_id":"n1","te' "$(head -n 2 expected)"; do
     printf %s "$before" >answers.jsonl
     merges "into what a job has left"
 done
+mkdir elsewhere
+: >elsewhere/real.jsonl
+ln -s elsewhere/real.jsonl answers.jsonl
+parts
+run batch --merge prompts.jsonl -o answers.jsonl
+same "through a link, as a job writes" expected elsewhere/real.jsonl
+if [ -L answers.jsonl ] && [ "$(ls elsewhere)" = real.jsonl ]; then ok "the link stays"; else fail "the link stays" "$(ls -l . elsewhere)"; fi
+rm -rf elsewhere answers*.jsonl
 copy_model "$tmp/m"
 refuses "a part of what is to be merged into the model" 2 "m/config.json is a file of the model" batch -m "$tmp/m" --shard 2/2 prompts.jsonl -o m/config.json
 

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,7 @@ struct card {
 /* Numbers of a config come from decimals of few digits, some of them through a float. */
 static void number_text(double number, char out[32])
 {
-    const bool whole = number == (double)(int64_t)number;
+    const bool whole = fabs(number) < 0x1p53 && number == rint(number);
     snprintf(out, 32, whole ? "%.0f" : "%.7g", number);
 }
 

@@ -90,8 +90,8 @@ static bool parse_size(const struct option_spec *spec, const char *text, size_t 
     errno = 0;
     const unsigned long long value = strtoull(text, &end, 10);
     const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
-    size_t size = value;
-    bool good = text[0] >= '0' && text[0] <= '9' && errno == 0 && value > 0 &&
+    size_t size = (size_t)value;
+    bool good = text[0] >= '0' && text[0] <= '9' && errno == 0 && value > 0 && size == value &&
                 (*end == '\0' || (unit != NULL && end[1] == '\0'));
     for (const char *u = units; good && unit != NULL && u <= unit; u++)
         good = checked_mul(size, 1024, &size);

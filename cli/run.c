@@ -145,8 +145,9 @@ void run_print_stats(const struct run *r)
 {
     char size[32];
     struct rusage usage;
-    terminal_stat("load", "%.1f ms, %s, %d threads", r->load_seconds * 1e3,
-                  checkpoint_dir(r->loaded.checkpoint), compute_n_threads(r->loaded.compute));
+    const int n_threads = compute_n_threads(r->loaded.compute);
+    terminal_stat("load", "%.1f ms, %s, %d thread%s", r->load_seconds * 1e3,
+                  checkpoint_dir(r->loaded.checkpoint), n_threads, n_threads == 1 ? "" : "s");
     print_speed("prompt", r->ids.n, r->prompt_seconds);
     if (r->n_steps > 0)
         print_speed("decode", r->n_steps, r->decode_seconds);

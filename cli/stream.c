@@ -44,12 +44,13 @@ bool stream_write(int fd, const char *name, const void *data, size_t n, struct e
         }
         /* A descriptor that polls as writable takes up to PIPE_BUF bytes without waiting. */
         const ssize_t written = write(fd, bytes, interrupted && n > PIPE_BUF ? PIPE_BUF : n);
-        if (written >= 0) {
+        if (written > 0) {
             bytes += written;
             n -= (size_t)written;
-        } else if (errno != EINTR && errno != EAGAIN) {
+        } else if (written == 0 || (errno != EINTR && errno != EAGAIN)) {
             /* EAGAIN: someone who shares the terminal has made it non-blocking. */
-            return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", name, strerror(errno));
+            return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", name,
+                           strerror(written == 0 ? ENOSPC : errno));
         }
     }
     return true;

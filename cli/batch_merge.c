@@ -79,13 +79,15 @@ static bool count_parts(struct merge *m, struct err *e)
         return false;
     }
     bool ok = true;
-    for (struct dirent *entry; ok && (entry = readdir(list)) != NULL;) {
+    for (struct dirent *entry; ok && (errno = 0, entry = readdir(list)) != NULL;) {
         const int n = parts_of(entry->d_name, slash != NULL ? slash + 1 : path);
         if (n > 0 && m->n_parts > 0 && n != m->n_parts)
             ok = err_set(e, ERR_RUNTIME, "there are parts of %d and parts of %d of %s", m->n_parts,
                          n, path);
         m->n_parts = n > 0 ? n : m->n_parts;
     }
+    if (ok && errno != 0)
+        ok = err_set(e, ERR_RUNTIME, "cannot read the directory of %s: %s", path, strerror(errno));
     closedir(list);
     free(dir);
     if (ok && m->n_parts == 0 && access(path, F_OK) == 0)

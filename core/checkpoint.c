@@ -142,10 +142,13 @@ bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct byt
     if (!dir)
         return err_set(e, ERR_LOAD, "cannot be listed: %s", strerror(errno));
     char first[sizeof((struct dirent *)0)->d_name] = "";
-    for (const struct dirent *entry; (entry = readdir(dir));)
+    for (const struct dirent *entry; (errno = 0, entry = readdir(dir));)
         if (ends_in(entry->d_name, ending) && (!*first || strcmp(entry->d_name, first) < 0))
             memcpy(first, entry->d_name, strlen(entry->d_name) + 1);
+    const int error = errno;
     closedir(dir);
+    if (error)
+        return err_set(e, ERR_LOAD, "cannot be listed: %s", strerror(error));
     return !*first || checkpoint_file(c, first, out, e);
 }
 

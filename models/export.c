@@ -257,9 +257,12 @@ static bool is_empty_or_absent(const char *path, struct err *e)
     if (!dir)
         return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", path, strerror(errno));
     int n = 0;
-    for (const struct dirent *entry; (entry = readdir(dir));)
+    for (const struct dirent *entry; (errno = 0, entry = readdir(dir));)
         n += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+    const int error = errno;
     closedir(dir);
+    if (error)
+        return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", path, strerror(error));
     return n == 0 || err_set(e, ERR_RUNTIME, "%s is there already and is not empty", path);
 }
 
@@ -528,8 +531,10 @@ static bool copy_others(struct exporter *x, struct err *e)
     DIR *const dir = opendir(path);
     if (!dir)
         return err_set(e, ERR_LOAD, "%s: cannot be listed: %s", path, strerror(errno));
-    for (const struct dirent *entry; ok && (entry = readdir(dir));)
+    for (const struct dirent *entry; ok && (errno = 0, entry = readdir(dir));)
         ok = is_left_behind(entry->d_name) || copy_file(x, entry->d_name, e);
+    if (ok && errno)
+        ok = err_set(e, ERR_LOAD, "%s: cannot be listed: %s", path, strerror(errno));
     closedir(dir);
     return ok;
 }

@@ -18,6 +18,7 @@
 #include "cli/batch_resume.h"
 #include "cli/batch_source.h"
 #include "cli/stream.h"
+#include "core/file_write.h"
 
 enum { FLUSH_SIZE = 1 << 20 };
 
@@ -339,7 +340,7 @@ static bool open_files(struct merge *m, struct err *e)
 
 static bool put_in_place(struct merge *m, struct err *e)
 {
-    return (fsync(m->fd) == 0 && rename(m->temporary, m->result) == 0) ||
+    return (file_write_sync(m->fd) && rename(m->temporary, m->result) == 0) ||
            err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->o->output, strerror(errno));
 }
 

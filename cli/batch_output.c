@@ -2,7 +2,7 @@
  * One write(2) per line, in append mode. A kill can only come between two writes, or cut one short
  * on a full disk or a crashing machine: the torn line is then the last, and it has no newline.
  *
- * fdatasync protects against a power failure, not against a kill. At worst a few lines are computed
+ * fsync protects against a power failure, not against a kill. At worst a few lines are computed
  * again, so it is called only now and then, and at the end.
  */
 #include "cli/batch_output.h"
@@ -16,6 +16,7 @@
 
 #include "cli/stream.h"
 #include "core/clock.h"
+#include "core/file_write.h"
 
 static const double SYNC_SECONDS = 10;
 
@@ -98,7 +99,7 @@ bool batch_output_sync(struct batch_output *out, bool now, struct err *e)
         return true;
     if (!check_there(out, e))
         return false;
-    if (fdatasync(out->fd) != 0)
+    if (!file_write_sync(out->fd))
         return fail(out, e);
     out->synced = clock_seconds();
     out->unsynced = false;

@@ -48,10 +48,15 @@ bool file_write_at(const struct file_write *f, size_t offset, const void *data, 
     return true;
 }
 
+bool file_write_sync(int fd)
+{
+    return fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
+}
+
 bool file_write_close(struct file_write *f, struct err *e)
 {
     const int fd = f->fd;
-    const bool synced = fsync(fd) == 0 || errno == EINVAL || errno == ENOTSUP;
+    const bool synced = file_write_sync(fd);
     const int cause = errno;
     f->fd = -1;
     const bool closed = close(fd) == 0;

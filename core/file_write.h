@@ -25,6 +25,9 @@ bool file_write_at(const struct file_write *f, size_t offset, const void *data, 
 /* Brings it to the disk. */
 bool file_write_close(struct file_write *f, struct err *e);
 
+/* fsync; true where the file system has none. False and errno where it fails. */
+bool file_write_sync(int fd);
+
 /* Closes it without a word about failures; harmless behind close. */
 void file_write_abandon(struct file_write *f);
 

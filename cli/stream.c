@@ -18,7 +18,9 @@
 
 enum { PATIENCE_MS = 200 };
 
-static volatile sig_atomic_t interrupted;
+/* Set by a signal's handler, and read by all threads. */
+static atomic_int interrupted;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2, "a handler may use no other");
 
 /* Waits until write(2) would take something; false where a watched signal came while nobody read.
  * Not left to EINTR alone: the signal may come before the call that would have to wait. */
@@ -175,7 +177,7 @@ bool stream_interrupted(void)
     return interrupted != 0;
 }
 
-const volatile sig_atomic_t *stream_interrupt(void)
+const atomic_int *stream_interrupt(void)
 {
     return &interrupted;
 }

@@ -7,7 +7,7 @@
 #ifndef CLI_STREAM_H
 #define CLI_STREAM_H
 
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "cli/buffer.h"
 
@@ -54,6 +54,6 @@ void stream_watch_termination(void);
 bool stream_interrupted(void);
 
 /* For session_params.stop: not 0 once stream_interrupted. */
-const volatile sig_atomic_t *stream_interrupt(void);
+const atomic_int *stream_interrupt(void);
 
 #endif

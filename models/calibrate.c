@@ -114,8 +114,8 @@ static void draw(struct worker *w, void *context)
     }
 }
 
-struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
-                                  const volatile sig_atomic_t *stop, struct err *e)
+struct calibrate *calibrate_begin(const struct model *m, struct compute *c, const atomic_int *stop,
+                                  struct err *e)
 {
     struct calibrate *const x = calloc(1, sizeof *x);
     const int most = m->info.max_positions;

@@ -6,7 +6,7 @@
 #ifndef MODELS_CALIBRATE_H
 #define MODELS_CALIBRATE_H
 
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "core/compute.h"
 #include "models/model.h"
@@ -15,8 +15,8 @@
 struct calibrate;
 
 /* The model and the compute are borrowed. stop: as in session_params. */
-struct calibrate *calibrate_begin(const struct model *m, struct compute *c,
-                                  const volatile sig_atomic_t *stop, struct err *e);
+struct calibrate *calibrate_begin(const struct model *m, struct compute *c, const atomic_int *stop,
+                                  struct err *e);
 
 /* A part of the work: *done of *total tokens. False: ERR_INTERRUPTED, or ERR_RUNTIME where the
  * model computes no numbers. */

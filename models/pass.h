@@ -10,7 +10,6 @@
 #ifndef MODELS_PASS_H
 #define MODELS_PASS_H
 
-#include <signal.h>
 #include <stdatomic.h>
 
 #include "core/attend.h"
@@ -98,8 +97,8 @@ struct pass {
 
     struct moments *moments; /* NULL, or the collector that receives the input rows of products */
 
-    const volatile sig_atomic_t *stop; /* as session_params.stop */
-    atomic_int n_layers;               /* that this pass goes through: all, unless it is stopped */
+    const atomic_int *stop; /* as session_params.stop */
+    atomic_int n_layers;    /* that this pass goes through: all, unless it is stopped */
 
     int n_rows;            /* tokens that get logits */
     const int *logit_rows; /* [n_rows]: which, ascending */

@@ -12,7 +12,7 @@
 #ifndef MODELS_SESSION_H
 #define MODELS_SESSION_H
 
-#include <signal.h>
+#include <stdatomic.h>
 
 #include "core/compute.h"
 #include "core/err.h"
@@ -46,7 +46,7 @@ struct session_params {
     enum session_kv kv;
     struct moments *moments; /* NULL, or the collector that receives the input rows of matrix
                                 products (calibration) */
-    const volatile sig_atomic_t *stop; /* NULL, or what a signal handler sets: see session_prompt */
+    const atomic_int *stop;  /* NULL, or what a signal handler sets: see session_prompt */
 };
 
 struct session_bytes {

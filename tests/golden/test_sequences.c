@@ -8,7 +8,7 @@
 
 #include <dirent.h>
 #include <math.h>
-#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "models/session.h"
@@ -293,7 +293,7 @@ static void test_stop(void **state)
 {
     struct err e = {.code = ERR_NONE};
     struct fixture f = open_fixture(*state);
-    const volatile sig_atomic_t stop = 1;
+    const atomic_int stop = 1;
     const struct text *const t = &f.texts[0];
     struct session_row rows[N_SEQUENCES * MOST];
     struct compute *const c = compute_open(2, NULL, &e);

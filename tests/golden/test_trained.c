@@ -122,7 +122,7 @@ static void test_stop(void **state)
     assert_non_null(model);
     for (int n_threads = 1; n_threads <= 4; n_threads++) {
         static const int32_t ids[] = {1, 2, 3};
-        volatile sig_atomic_t stop = 0;
+        atomic_int stop = 0;
         struct compute *const c = compute_open(n_threads, NULL, &e);
         const struct session_params params = {.n_context = 8, .n_batch = 8, .stop = &stop};
         struct session *const s = session_new(model, c, &params, &e);

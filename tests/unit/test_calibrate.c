@@ -138,7 +138,7 @@ static void test_threads(void **state)
 
 static void test_stop(void **state)
 {
-    volatile sig_atomic_t stop = 0;
+    atomic_int stop = 0;
     struct opened o = open_all(2);
     struct err e = {0};
     size_t done = 0, total = 0;

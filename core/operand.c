@@ -74,8 +74,8 @@ static void make_ordered(const struct kernels *kernels, const struct operand *o,
     enum { PIECE = 4 * KERNELS_I8_BLOCK, GROUP = 32, PER_GROUP = sizeof(float) + sizeof(int32_t) };
     const struct operand_kind *const kind = &o->kind;
     const size_t size = sizeof(float), n_groups = (o->n_k + kind->group - 1) / kind->group;
-    unsigned char *const scales = to + kernels_i8_codes(o->n_k), *const sums =
-                                                                     scales + size * n_groups;
+    unsigned char *const scales = to + kernels_i8_codes(o->n_k);
+    unsigned char *const sums = scales + size * n_groups;
     for (size_t k = 0; k < o->n_k; k += PIECE) {
         float ordered[PIECE];
         unsigned char made[PIECE + PIECE / GROUP * PER_GROUP] __attribute__((aligned(64)));

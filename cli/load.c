@@ -69,11 +69,12 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
         return err_prefix(e, "%s", dir);
     *found =
         found_usual(files) || files->tokenizer_model.data != NULL || files->tiktoken.data != NULL;
-    return *found || !needed ||
-           err_set(e, ERR_LOAD,
-                   "%s: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
-                   "tokenizer.model, tiktoken.model or *.tiktoken",
-                   dir);
+    if (*found || !needed)
+        return true;
+    err_set(e, ERR_LOAD,
+            "no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
+            "tokenizer.model, tiktoken.model or *.tiktoken");
+    return err_prefix(e, "%s", dir);
 }
 
 bool load_tokenizer(struct loaded *l, bool needed, struct err *e)

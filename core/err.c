@@ -5,8 +5,10 @@
  */
 #include "core/err.h"
 
+#include "core/base.h"
 #include "core/utf8.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,15 +28,18 @@ bool err_set(struct err *e, enum err_code code, const char *fmt, ...)
 
 bool err_prefix(struct err *e, const char *fmt, ...)
 {
-    char sentence[sizeof e->text];
+    char sentence[sizeof e->text], prefix[PATH_MAX] = "";
     memcpy(sentence, e->text, sizeof sentence);
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(e->text, sizeof e->text, fmt, args);
+    vsnprintf(prefix, sizeof prefix, fmt, args);
     va_end(args);
-    size_t used = n < 0 ? 0 : (size_t)n;
-    if (used < sizeof e->text)
-        snprintf(e->text + used, sizeof e->text - used, ": %s", sentence);
+    /* Of a path that leaves no room for the cause, the end is shown. */
+    const size_t n = strlen(prefix), kept = min_size(strlen(sentence), sizeof e->text / 2);
+    const size_t most = sizeof e->text - sizeof "...: " - kept;
+    const char *const shown = n > most ? prefix + n - most : prefix;
+    if (snprintf(e->text, sizeof e->text, "%s%s: %s", n > most ? "..." : "", shown, sentence) < 0)
+        e->text[0] = '\0';
     utf8_clean(e->text, sizeof e->text);
     return false;
 }

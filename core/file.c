@@ -44,7 +44,8 @@ static bool map_descriptor(int fd, const char *path, struct bytes *out, struct e
     }
     void *data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
-        return err_set(e, ERR_LOAD, "cannot be mapped: %s", strerror(errno));
+        return err_set(e, errno == ENOMEM ? ERR_RUNTIME : ERR_LOAD, "cannot be mapped: %s",
+                       strerror(errno));
     (void)madvise(data, size, MADV_HUGEPAGE); /* what is read from now on; a wish */
     *out = (struct bytes){.data = data, .size = size};
     return true;

@@ -9,7 +9,8 @@
 #include "core/err.h"
 
 /* Maps a regular file; an empty one gives {non-NULL, 0}. The caller gives it back with file_unmap.
- * Fails (ERR_LOAD) with the reason; the caller knows which name for the file a reader expects. */
+ * Fails (ERR_LOAD, or ERR_RUNTIME without memory) with the reason; the caller knows which name for
+ * the file a reader expects. */
 bool file_map(const char *path, struct bytes *out, struct err *e);
 
 void file_unmap(struct bytes bytes);

@@ -75,6 +75,10 @@ static void a_long_prefix_is_cut(void **state)
     assert_int_equal(strlen(e.text), sizeof e.text - 1);
     err_prefix(&e, "%s", long_name);
     assert_int_equal(strlen(e.text), sizeof e.text - 1);
+    err_set(&e, ERR_LOAD, "the cause");
+    err_prefix(&e, "%s/config.json", long_name);
+    assert_int_equal(strncmp(e.text, "...nnn", 6), 0);
+    assert_non_null(strstr(e.text, "nnn/config.json: the cause"));
 }
 
 int main(void)

@@ -375,7 +375,7 @@ bool batch_merge_run(const struct options *o, enum batch_task task, struct err *
     for (int k = 0; ok && k < m.n_parts; k++)
         ok = read_part(&m, k, e);
     ok = ok && copy_lines(&m, e) && check_complete(&m, e) && put_in_place(&m, e);
-    if (!ok && m.fd >= 0)
+    if (!ok && m.temporary != NULL && m.fd >= 0)
         unlink(m.temporary);
     if (ok && m.n_errors > 0)
         ok = err_set(e, ERR_RUNTIME,

@@ -264,7 +264,7 @@ bool json_find_duplicate(const struct json *object, const char **twice, struct e
 
 const char *json_duplicate_key(const struct json *object)
 {
-    const char *key;
+    const char *key = NULL;
     struct err no_memory;
     return json_find_duplicate(object, &key, &no_memory) ? key : duplicate_among_few(object);
 }

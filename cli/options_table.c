@@ -154,7 +154,7 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .help = "lines at once"},
     [OPT_KV_MEMORY] = {.name = "kv-memory", .kind = OPTION_SIZE, .metavar = "SIZE",
         .commands = FOR_JOB, .offset = AT(kv_memory), .group = "Job",
-        .fallback = "a quarter of the machine's", .help = "most memory for the KV cache"},
+        .fallback = "a quarter of all", .help = "most memory for the KV cache"},
 
     [OPT_N_PROMPT] = {.name = "n-prompt", .letter = 'p', .kind = OPTION_NUMBERS, .metavar = "N,...",
         .max = MOST_TOKENS,

@@ -262,13 +262,6 @@ bool json_find_duplicate(const struct json *object, const char **twice, struct e
     return true;
 }
 
-const char *json_duplicate_key(const struct json *object)
-{
-    const char *key = NULL;
-    struct err no_memory;
-    return json_find_duplicate(object, &key, &no_memory) ? key : duplicate_among_few(object);
-}
-
 void json_print_text(FILE *out, const char *text)
 {
     putc('"', out);

@@ -54,10 +54,6 @@ void json_print_text(FILE *out, const char *text);
  * ERR_RUNTIME where memory runs out. */
 bool json_find_duplicate(const struct json *object, const char **twice, struct err *e);
 
-/* The same, returned, for objects of few members: where memory runs out, it compares each name with
- * each other. */
-const char *json_duplicate_key(const struct json *object);
-
 /* ---- without a tree (json_scan.c) ------------------------------------------------------------ */
 
 /*

@@ -107,13 +107,18 @@ static const char *const inert_keys[] = {
     "use_flash_attn",
 };
 
-/* A key that an object holds twice, or one within it. */
-static const char *find_twice(const struct json *j)
+/* False for a key that an object, or one within it, holds twice. */
+static bool check_twice(const struct json *j, struct err *e)
 {
-    const char *twice = json_type(j) == JSON_OBJECT ? json_duplicate_key(j) : NULL;
-    for (const struct json *item = json_first(j); item && !twice; item = json_next(item))
-        twice = find_twice(item);
-    return twice;
+    const char *twice;
+    if (!json_find_duplicate(j, &twice, e))
+        return false;
+    if (twice)
+        return err_set(e, ERR_LOAD, "\"%s\" stands there twice", twice);
+    for (const struct json *item = json_first(j); item; item = json_next(item))
+        if (!check_twice(item, e))
+            return false;
+    return true;
 }
 
 bool config_init(struct config *c, const struct json *root, struct arena *arena, struct err *e)
@@ -122,9 +127,8 @@ bool config_init(struct config *c, const struct json *root, struct arena *arena,
     if (json_type(root) != JSON_OBJECT)
         return err_set(e, ERR_LOAD, "an object was expected, not %s",
                        json_type_name(json_type(root)));
-    const char *const twice = find_twice(root);
-    if (twice)
-        return err_set(e, ERR_LOAD, "\"%s\" stands there twice", twice);
+    if (!check_twice(root, e))
+        return false;
     c->read = arena_array(arena, json_count(root) + 1, sizeof *c->read);
     return c->read ? true : err_no_memory(e);
 }

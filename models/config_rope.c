@@ -162,8 +162,10 @@ static void read_longrope(struct config *c, const struct model_spec *spec,
 struct rope config_rope_from(struct config *c, const struct model_spec *spec,
                              const struct json *scaling, struct rope_defaults defaults)
 {
-    if (scaling && json_type(scaling) != JSON_NULL && json_type(scaling) != JSON_OBJECT) {
-        config_fail(c, "rope: an object was expected, not %s", json_type_name(json_type(scaling)));
+    if (json_type(scaling) != JSON_NULL && json_type(scaling) != JSON_OBJECT) {
+        const bool old = scaling == json_get(c->root, "rope_scaling");
+        config_fail(c, "\"%s\" must be an object, not %s", old ? "rope_scaling" : "rope_parameters",
+                    json_type_name(json_type(scaling)));
         scaling = NULL;
     }
     rope_check_keys(c, scaling);

@@ -404,13 +404,13 @@ static void test_refused(void **state)
         {"{\"model_type\": \"mpt\", \"d_model\": 8, \"n_heads\": 2, \"n_layers\": 1, "
          "\"vocab_size\": 8, \"attn_config\": {\"attn_type\": \"multiquery_attention\"}}",
          "all heads"},
-        {LLAMA "\"rope_scaling\": [1]}", "rope: an object was expected, not an array"},
+        {LLAMA "\"rope_scaling\": [1]}", "\"rope_scaling\" must be an object, not an array"},
         {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
          "{\"full_attention\": {}, \"sliding_attention\": [1]}}",
-         "rope: an object was expected"},
+         "\"rope_parameters\" must be an object"},
         {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
          "{\"full_attention\": [1]}}",
-         "rope: an object was expected"},
+         "\"rope_parameters\" must be an object"},
         {"{\"model_type\": \"llama\", \"vocab_size\": 8}", "\"hidden_size\" is missing"},
         {"{\"model_type\": \"apertus\", \"vocab_size\": 8, \"hidden_size\": 8, "
          "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"intermediate_size\": 8}",

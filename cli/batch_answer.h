@@ -31,6 +31,7 @@ enum batch_answer_kind {
  * beside its custom_id, which lines of prompts lack. */
 enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buffer *name);
 
+/* Whether text[0..n), a whole line, is an answer. */
 bool batch_answer_is(const char *text, size_t n);
 
 /* Whether `found` is the kind of answer that a good line gets in this job; else ERR_RUNTIME. */

@@ -192,6 +192,14 @@ static bool answer(struct job *j, struct batch_work *work, struct err *e)
     return ok;
 }
 
+static bool answer_finished(struct job *j, struct err *e)
+{
+    for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;)
+        if (!answer(j, work, e))
+            return false;
+    return true;
+}
+
 static bool begin_line(struct job *j, struct batch_line *line, struct err *e)
 {
     struct batch_work *work = batch_work_new(&j->tools, line, e);
@@ -203,7 +211,7 @@ static bool begin_line(struct job *j, struct batch_line *line, struct err *e)
     }
     if (work->line.error.code != ERR_NONE)
         return answer(j, work, e);
-    return batch_engine_add(j->engine, work, e);
+    return batch_engine_add(j->engine, work, e) && answer_finished(j, e);
 }
 
 /* Fills the engine. Waits for a line only where there is nothing else to do. */
@@ -241,14 +249,6 @@ static void tell_answers(const struct job *j)
     const size_t n = j->source.answers.n;
     if (n > 0)
         terminal_note(j->o->quiet, "%zu answer%s there already", n, n == 1 ? " is" : "s are");
-}
-
-static bool answer_finished(struct job *j, struct err *e)
-{
-    for (struct batch_work *work; (work = batch_engine_finished(j->engine)) != NULL;)
-        if (!answer(j, work, e))
-            return false;
-    return true;
 }
 
 static bool run_lines(struct job *j, struct err *e)

@@ -59,6 +59,7 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
     if (!lock(out, e))
         return false;
     out->created = !there;
+    out->has_name = about.st_nlink > 0;
     return true;
 }
 
@@ -87,7 +88,7 @@ static bool check_there(const struct batch_output *out, struct err *e)
 {
     struct stat about;
     const bool named = stat(out->name, &about) == 0 || errno != ENOENT;
-    if (named && fstat(out->fd, &about) == 0 && about.st_nlink > 0)
+    if (named && fstat(out->fd, &about) == 0 && (about.st_nlink > 0 || !out->has_name))
         return true;
     return err_set(e, ERR_RUNTIME, "%s was removed, moved or replaced while answers went there",
                    out->name);

@@ -13,6 +13,7 @@ struct batch_output {
     const char *name;
     bool regular;  /* a file that can be resumed, as opposed to a pipe or a device */
     bool created;  /* which was not there before */
+    bool has_name; /* when it was opened: /dev/stdout may lead to a file without one */
     uint64_t size; /* regular: of its whole lines */
     double synced; /* when the disk was last asked to keep them */
     bool unsynced;

@@ -8,7 +8,7 @@
 #include "core/base.h"
 
 /* ln softmax(logits)[id], summed in double; logits[n_vocab]. NaN where one of them is NaN or
- * infinite, or none is finite. */
+ * +infinity, or none is finite. */
 double logprob_of(const float *logits, int n_vocab, int32_t id);
 
 struct logprob_entry {

@@ -14,7 +14,7 @@
  * terminal and no -f was given. *given is false where there is nothing to read a prompt from. */
 bool prompt_read(const struct options *o, struct buffer *out, bool *given, struct err *e);
 
-/* Appends what a file holds, or standard input ("-" or NULL), with a newline before that unless
+/* Appends what a file holds, or standard input ("-" or NULL), this with a newline before it unless
  * *out is empty. */
 bool prompt_read_file(const char *path, struct buffer *out, struct err *e);
 

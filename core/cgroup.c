@@ -4,6 +4,8 @@
  */
 #include "core/cgroup.h"
 
+#include "core/base.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
@@ -19,7 +21,7 @@ int cgroup_words(const char *dir, const char *name, char a[32], char b[32])
     const int n = f ? fscanf(f, "%31s %31s", a, b) : 0;
     if (f)
         fclose(f);
-    return n;
+    return max_int(n, 0);
 }
 
 /* The smallest limit of the group and of those that it is part of. Within a container its path may

@@ -5,6 +5,8 @@
  */
 #include "core/thread.h"
 
+#include "core/base.h"
+
 #include <signal.h>
 
 /* The deepest stack holds a block of columns (quant_columns.c) and the sums of an AMX kernel, 1.2
@@ -13,6 +15,7 @@ enum { STACK = 2 << 20 };
 
 int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 {
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL}; /* of what the thread does itself */
     pthread_attr_t attributes;
     sigset_t all, before;
     int error = pthread_attr_init(&attributes);
@@ -20,6 +23,8 @@ int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
         return error;
     error = pthread_attr_setstacksize(&attributes, STACK);
     sigfillset(&all);
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        sigdelset(&all, own[i]);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     if (!error)
         error = pthread_create(thread, &attributes, run, context);

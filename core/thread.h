@@ -1,6 +1,7 @@
 /*
  * Starts threads whose stack is large enough for every product, whatever the system's default is.
- * They block all signals: a signal must interrupt the thread that waits for input.
+ * They block all signals that come from outside: a signal must interrupt the thread that waits for
+ * input.
  */
 #ifndef CORE_THREAD_H
 #define CORE_THREAD_H

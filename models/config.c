@@ -52,6 +52,7 @@ static const char *const inert_keys[] = {
     "hidden_dropout_prob",
     "id2label",
     "initializer_range",
+    "is_composition",
     "is_decoder",
     "keys_to_ignore_at_inference",
     "label2id",
@@ -121,13 +122,15 @@ static bool check_twice(const struct json *j, struct err *e)
     return true;
 }
 
-bool config_init(struct config *c, const struct json *root, struct arena *arena, struct err *e)
+bool config_init(struct config *c, const struct json *file, struct arena *arena, struct err *e)
 {
-    *c = (struct config){.root = root, .arena = arena, .e = e};
-    if (json_type(root) != JSON_OBJECT)
+    const struct json *const text = json_get(file, "text_config");
+    const struct json *const root = json_type(text) == JSON_OBJECT ? text : file;
+    *c = (struct config){.root = root, .outer = file, .arena = arena, .e = e};
+    if (json_type(file) != JSON_OBJECT)
         return err_set(e, ERR_LOAD, "an object was expected, not %s",
-                       json_type_name(json_type(root)));
-    if (!check_twice(root, e))
+                       json_type_name(json_type(file)));
+    if (!check_twice(file, e))
         return false;
     c->read = arena_array(arena, json_count(root) + 1, sizeof *c->read);
     return c->read ? true : err_no_memory(e);
@@ -261,7 +264,8 @@ void config_experts(struct config *c, struct model_spec *spec, const char *exper
 
 void config_require_text(struct config *c, const char *key, const char *value)
 {
-    const char *const text = json_text(config_any(c, key), value);
+    const struct json *const j = config_any(c, key);
+    const char *const text = json_text(j, j ? json_type_name(json_type(j)) : value);
     if (strcmp(text, value) != 0)
         config_fail(c, "\"%s\": \"%s\" is not supported", key, text);
 }

@@ -35,8 +35,9 @@ struct config {
     bool failed;
 };
 
-/* The root must be an object and outlive the config; *read is taken from the arena. */
-bool config_init(struct config *c, const struct json *root, struct arena *arena, struct err *e);
+/* Of a whole config.json, which must be an object and outlive the config: root is its text_config
+ * where it has one. No object in it may hold a key twice. *read is taken from the arena. */
+bool config_init(struct config *c, const struct json *file, struct arena *arena, struct err *e);
 
 /* Records a failure, unless there is one already. */
 void config_fail(struct config *c, const char *fmt, ...) PRINTF_LIKE(2, 3);

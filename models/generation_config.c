@@ -79,7 +79,7 @@ static bool read_sampling(const struct json *file, struct model_defaults *d, str
     d->has_top_k = is_set(top_k);
     if (d->has_top_k && !json_integer(top_k, -1, INT32_MAX, &k))
         return err_set(e, ERR_LOAD,
-                       "generation_config.json: \"top_k\" must be a whole number, 0 or above");
+                       "generation_config.json: \"top_k\" must be a whole number, -1 or above");
     d->top_k = k > 0 ? (int)k : 0; /* vLLM writes -1 for all */
     return read_number(file, "temperature", 0, 1e6, &d->has_temperature, &d->temperature, e) &&
            read_number(file, "top_p", 0, 1, &d->has_top_p, &d->top_p, e) &&
@@ -126,6 +126,11 @@ bool generation_config_read(const struct json *generation, const struct json *co
     if (generation && json_type(generation) != JSON_OBJECT)
         return err_set(e, ERR_LOAD, "generation_config.json: an object was expected, not %s",
                        json_type_name(json_type(generation)));
+    const char *twice;
+    if (!json_find_duplicate(generation, &twice, e))
+        return false;
+    if (twice)
+        return err_set(e, ERR_LOAD, "generation_config.json: \"%s\" stands there twice", twice);
     if (generation && !read_sampling(generation, &out->defaults, e))
         return false;
     int64_t bos;

@@ -55,23 +55,13 @@ static bool unknown_family(const char *model_type, struct err *e)
                    model_type, known);
 }
 
-/* A multimodal config holds the one of its text model; its own model_type may be that of a family
- * too. */
-static const struct json *text_config(const struct json *config)
-{
-    const struct json *const text = json_get(config, "text_config");
-    return json_type(text) == JSON_OBJECT ? text : config;
-}
-
 static bool configure(struct model *m, const struct json *root, struct err *e)
 {
-    const struct json *const config = text_config(root);
-    m->is_nested = config != root;
-    const struct json *const model_type = json_get(config, "model_type");
     struct config c;
-    if (!config_init(&c, config, &m->arena, e))
+    if (!config_init(&c, root, &m->arena, e))
         return false;
-    c.outer = root;
+    m->is_nested = c.root != root; /* a multimodal file, whose own model_type is another */
+    const struct json *const model_type = json_get(c.root, "model_type");
     if (json_type(model_type) != JSON_STRING)
         return err_set(e, ERR_LOAD, "\"model_type\" is missing");
     m->family = family_find(json_text(model_type, ""));

@@ -13,8 +13,8 @@
 struct model;
 
 /* Reads config.json, configures the family, binds every tensor. The checkpoint is borrowed and must
- * outlive the model: its big matrices are used where they lie. NULL and ERR_LOAD with one sentence.
- */
+ * outlive the model: its big matrices are used where they lie. NULL and ERR_LOAD with one sentence,
+ * ERR_RUNTIME without memory. */
 struct model *model_open(struct checkpoint *checkpoint, struct err *e);
 void model_close(struct model *m);
 

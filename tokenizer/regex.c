@@ -261,7 +261,7 @@ static void enter_class(struct translation *t)
         t->refused = "a negated class within a class";
     else if (t->in[1] == ']')
         t->refused = "an empty class within a class";
-    else if (t->out[t->n - 1] == '-')
+    else if (t->in[1] == '-' || t->out[t->n - 1] == '-')
         t->refused = "a class within a class behind a dash";
     t->in++;
 }
@@ -269,7 +269,8 @@ static void enter_class(struct translation *t)
 static void leave_class(struct translation *t)
 {
     t->in++;
-    if (t->in[0] == '-' && t->in[1] != ']')
+    const bool inner = t->out[t->n - 1] == '-', outer = t->in[0] == '-' && t->in[1] != ']';
+    if (outer || (inner && t->in[0] != ']'))
         t->refused = "a class within a class before a dash";
 }
 

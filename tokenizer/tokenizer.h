@@ -29,7 +29,8 @@ struct tokenizer_files {
     struct bytes tiktoken;        /* *.tiktoken */
 };
 
-/* NULL and ERR_LOAD: a malformed file, or a component that is not supported, by name. */
+/* NULL and ERR_LOAD: a malformed file, or a component that is not supported, by name; ERR_RUNTIME
+ * without memory. */
 struct tokenizer *tokenizer_load(const struct tokenizer_files *files, struct err *e);
 void tokenizer_free(struct tokenizer *t);
 

@@ -11,10 +11,8 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->norm_place = NORM_AFTER;
     spec->qk_norm = QK_NORM_HEAD;
     config_window_pattern(c, spec, 0, 4);
-    bool windows = false;
-    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
-        windows = windows || spec->layers[i].window;
-    for (int i = 0; windows && i < spec->num_hidden_layers; i++)
+    const bool windows = config_any(c, "sliding_window");
+    for (int i = 0; windows && !c->failed && i < spec->num_hidden_layers; i++)
         spec->layers[i].rope = spec->layers[i].window ? 0 : SPEC_NO_ROPE;
 }
 

@@ -19,6 +19,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_glm = {
     .model_type = "glm",
+    .defaults = FAMILY_JSON({"rms_norm_eps" : 1.5625e-07}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

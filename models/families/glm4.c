@@ -12,6 +12,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_glm4 = {
     .model_type = "glm4",
+    .defaults = FAMILY_JSON({"rms_norm_eps" : 1.5625e-07}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

@@ -45,6 +45,7 @@ const struct family family_gpt_oss = {
         "num_key_value_heads" : 8,
         "head_dim" : 64,
         "max_position_embeddings" : 131072,
+        "rope_theta" : 150000,
         "rms_norm_eps" : 1e-5
     }),
     .configure = configure,

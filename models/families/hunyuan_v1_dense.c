@@ -28,6 +28,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_hunyuan_v1_dense = {
     .model_type = "hunyuan_v1_dense",
+    .defaults = FAMILY_JSON({"rms_norm_eps" : 1e-5}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

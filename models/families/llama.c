@@ -7,15 +7,16 @@
 static void configure(struct config *c, struct model_spec *spec)
 {
     static const char *const notes[] = {
-        "is_llama_config",  /* nanotron's: SmolLM2 */
-        "model_max_length", /* of a tokenizer, in fine-tunes */
+        "is_llama_config",     /* nanotron's: SmolLM2 */
+        "max_sequence_length", /* of the first conversions of Llama 1, see below */
+        "model_max_length",    /* of a tokenizer, in fine-tunes */
         NULL,
     };
     family_llama_base(c, spec);
     config_skip(c, notes);
     config_require_bool(c, "rope_interleaved", false);
-    config_require_text(c, "activation", "swiglu");    /* Falcon 3 */
-    if (!json_get(c->root, "max_position_embeddings")) /* the first conversions of Llama 1 */
+    config_require_text(c, "activation", "swiglu"); /* Falcon 3 */
+    if (!config_any(c, "max_position_embeddings"))
         spec->max_position_embeddings = config_size_or(c, "max_sequence_length", CONFIG_MAX_SIZE,
                                                        spec->max_position_embeddings);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false) |

@@ -24,6 +24,7 @@ void family_qwen_windows(struct config *c, struct model_spec *spec)
 
 const struct family family_qwen2 = {
     .model_type = "qwen2",
+    .defaults = FAMILY_JSON({"num_key_value_heads" : 32, "max_position_embeddings" : 32768}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

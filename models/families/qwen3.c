@@ -15,6 +15,8 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_qwen3 = {
     .model_type = "qwen3",
+    .defaults = FAMILY_JSON(
+        {"num_key_value_heads" : 32, "head_dim" : 128, "max_position_embeddings" : 32768}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

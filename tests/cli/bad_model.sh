@@ -122,7 +122,7 @@ cp "$tales/config.json" "$tmp/m"
 
 # ---- generation_config.json ----------------------------------------------------------------------------------------
 
-for text in '{' '[]' '{"temperature": "hot"}' '{"top_k": -2}' '{"top_p": 2}' '{"do_sample": "x"}' '{"do_sample": 1}' '{"eos_token_id": "x"}' '{"eos_token_id": [1, "x"]}'; do
+for text in '{' '[]' '{"temperature": "hot"}' '{"top_k": -2}' '{"top_k": 1, "top_k": 2}' '{"top_p": 2}' '{"do_sample": "x"}' '{"do_sample": 1}' '{"eos_token_id": "x"}' '{"eos_token_id": [1, "x"]}'; do
     printf %s "$text" >"$tmp/m/generation_config.json"
     refuses "generation_config.json: $text" 3 generation_config.json -m "$tmp/m" hi
 done

@@ -22,16 +22,13 @@ static void read_config(const char *text, struct found *f)
     struct json *const root = json_parse(text, strlen(text), &f->e);
     if (!root)
         fail_msg("%s: %s", f->e.text, text);
-    const struct json *const nested = json_get(root, "text_config");
-    const struct json *const config = nested ? nested : root;
-    const struct family *const family = family_find(json_text(json_get(config, "model_type"), ""));
-    assert_non_null(family);
-    f->good = config_init(&c, config, &f->arena, &f->e);
+    f->good = config_init(&c, root, &f->arena, &f->e);
     if (!f->good) {
         json_free(root);
         return;
     }
-    c.outer = root;
+    const struct family *const family = family_find(json_text(json_get(c.root, "model_type"), ""));
+    assert_non_null(family);
     struct json *const defaults =
         family->defaults ? json_parse(family->defaults, strlen(family->defaults), &f->e) : NULL;
     c.defaults = defaults;
@@ -404,6 +401,10 @@ static void test_refused(void **state)
         {"{\"model_type\": \"mpt\", \"d_model\": 8, \"n_heads\": 2, \"n_layers\": 1, "
          "\"vocab_size\": 8, \"attn_config\": {\"attn_type\": \"multiquery_attention\"}}",
          "all heads"},
+        {"{\"text_config\": " LLAMA "\"rms_norm_eps\": 1e-5}, \"text_config\": " LLAMA
+         "\"rms_norm_eps\": 1e-6}}",
+         "\"text_config\" stands there twice"},
+        {LLAMA "\"activation\": 5}", "activation"},
         {LLAMA "\"rope_scaling\": [1]}", "\"rope_scaling\" must be an object, not an array"},
         {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
          "{\"full_attention\": {}, \"sliding_attention\": [1]}}",

@@ -754,6 +754,8 @@ static void bad_components(void **state)
         {{.pre_tokenizer = SPLIT("{\"Regex\":\"[a[]b]]\"}", "Isolated", "false")}, "empty class"},
         {{.pre_tokenizer = SPLIT("{\"Regex\":\"[a-[b]]\"}", "Isolated", "false")}, "behind a dash"},
         {{.pre_tokenizer = SPLIT("{\"Regex\":\"[[a]-b]\"}", "Isolated", "false")}, "before a dash"},
+        {{.pre_tokenizer = SPLIT("{\"Regex\":\"[a[-h]]\"}", "Isolated", "false")}, "behind a dash"},
+        {{.pre_tokenizer = SPLIT("{\"Regex\":\"[[a-]h]\"}", "Isolated", "false")}, "before a dash"},
         {{.pre_tokenizer = SPLIT("{\"Regex\":\"[a[b&&[c]]]\"}", "Isolated", "false")},
          "an intersection"},
         {{.pre_tokenizer = SPLIT("{\"Regex\":\"\\\\C\"}", "Isolated", "false")}, "has \\C"},

@@ -31,6 +31,7 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->moe.moe_intermediate_size = spec->intermediate_size;
     spec->moe.router = ROUTER_SOFTMAX_CHOSEN;
     spec->moe.gate_up_interleaved = true;
+    config_require_number(c, "swiglu_alpha", 1.702);
     spec->moe.swiglu_limit = (float)config_positive_or(c, "swiglu_limit", 7);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, true) |
                    ROLE_BIT(ROLE_ROUTER) | ROLE_BIT(ROLE_EXPERT_GATE_UP) |

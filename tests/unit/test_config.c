@@ -491,6 +491,23 @@ static void test_local_base(void **state)
     arena_free(&f.arena);
 }
 
+/* gpt-oss as transformers 5 saves it, and with another gain, which nothing here has. */
+static void test_swiglu_alpha(void **state)
+{
+    (void)state;
+    struct found f;
+#define GPT_OSS                                                                                    \
+    "{\"model_type\": \"gpt_oss\", " SIZES "\"num_local_experts\": 4, "                            \
+    "\"num_experts_per_tok\": 2, \"rope_parameters\": {\"rope_type\": \"default\"}, "
+    read_config(GPT_OSS "\"swiglu_alpha\": 1.702, \"swiglu_limit\": 7.0}", &f);
+    assert_true(f.good && f.spec.ropes[0].theta == 150000);
+    arena_free(&f.arena);
+    read_config(GPT_OSS "\"swiglu_alpha\": 1.5}", &f);
+    assert_false(f.good);
+    assert_non_null(strstr(f.e.text, "swiglu_alpha"));
+    arena_free(&f.arena);
+}
+
 /* What the classes fill in: transformers/models/X/configuration_X.py. */
 static void test_class_defaults(void **state)
 {
@@ -522,7 +539,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_released),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_sparse),         cmocka_unit_test(test_local_base),
-        cmocka_unit_test(test_class_defaults),
+        cmocka_unit_test(test_class_defaults), cmocka_unit_test(test_swiglu_alpha),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

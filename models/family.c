@@ -1,6 +1,7 @@
 /*
- * The list of families, a line each, and looking one up by the model_type of config.json. Knows
- * nothing of what a family is: that is in families/, and in family_base.c where several share it.
+ * The list of families, a line each, looking one up by the model_type of config.json, and having it
+ * read that file. Knows nothing of what a family is: that is in families/, and in family_base.c
+ * where several share it.
  */
 #include "models/family.h"
 
@@ -93,4 +94,26 @@ const char *family_stem(const struct family *family, enum role role)
     while (entry->role != role)
         entry++;
     return entry->stem;
+}
+
+bool family_configure(const struct family *family, struct config *c, struct model_spec *spec)
+{
+    const char *const text = family->defaults;
+    struct json *const defaults = text ? json_parse(text, strlen(text), c->e) : NULL;
+    if (text && !defaults)
+        return false;
+    *spec = (struct model_spec){.embedding_scale = 1,
+                                .residual_multiplier = 1,
+                                .logit_scale = 1,
+                                .alibi_scale = 1,
+                                .alibi_bias_max = 8,
+                                .qkv_groups = 1,
+                                .moe.routed_scaling_factor = 1};
+    c->defaults = defaults;
+    family->configure(c, spec);
+    c->defaults = NULL;
+    json_free(defaults);
+    if (!spec->embedding_size)
+        spec->embedding_size = spec->hidden_size;
+    return !c->failed;
 }

@@ -33,6 +33,10 @@ struct family {
 /* NULL where no family has that model_type. */
 const struct family *family_find(const char *model_type);
 
+/* config.json -> *spec, with the family's defaults for absent keys. False after a failure, which
+ * c->e tells; who read which key stays in c. */
+bool family_configure(const struct family *family, struct config *c, struct model_spec *spec);
+
 /* The stem of a role that every family has: ROLE_EMBEDDING, ROLE_HEAD. */
 const char *family_stem(const struct family *family, enum role role);
 

@@ -67,27 +67,13 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
     m->family = family_find(json_text(model_type, ""));
     if (!m->family)
         return unknown_family(json_text(model_type, ""), e);
-    m->spec = (struct model_spec){.embedding_scale = 1,
-                                  .residual_multiplier = 1,
-                                  .logit_scale = 1,
-                                  .alibi_scale = 1,
-                                  .alibi_bias_max = 8,
-                                  .qkv_groups = 1,
-                                  .moe.routed_scaling_factor = 1};
-    const char *const defaults = m->family->defaults;
-    struct json *const filled_in = defaults ? json_parse(defaults, strlen(defaults), e) : NULL;
-    if (defaults && !filled_in)
+    if (!family_configure(m->family, &c, &m->spec))
         return false;
-    c.defaults = filled_in;
-    m->family->configure(&c, &m->spec);
-    if (!m->spec.embedding_size)
-        m->spec.embedding_size = m->spec.hidden_size;
     const struct json *quant = config_any(&c, "quantization_config");
     if (!quant)
         quant = json_get(root, "quantization_config"); /* multimodal: beside the text model's */
     quant_config_read(&c, quant, &m->quant);
     config_check_unread(&c, m->family->model_type);
-    json_free(filled_in);
     return !c.failed;
 }
 

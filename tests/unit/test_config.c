@@ -14,11 +14,10 @@ struct found {
     bool good;
 };
 
-/* As models/model.c does it. */
 static void read_config(const char *text, struct found *f)
 {
     struct config c;
-    *f = (struct found){.spec = {.embedding_scale = 1, .logit_scale = 1, .qkv_groups = 1}};
+    *f = (struct found){.good = false};
     struct json *const root = json_parse(text, strlen(text), &f->e);
     if (!root)
         fail_msg("%s: %s", f->e.text, text);
@@ -29,13 +28,9 @@ static void read_config(const char *text, struct found *f)
     }
     const struct family *const family = family_find(json_text(json_get(c.root, "model_type"), ""));
     assert_non_null(family);
-    struct json *const defaults =
-        family->defaults ? json_parse(family->defaults, strlen(family->defaults), &f->e) : NULL;
-    c.defaults = defaults;
-    family->configure(&c, &f->spec);
-    config_check_unread(&c, family->model_type);
+    if (family_configure(family, &c, &f->spec))
+        config_check_unread(&c, family->model_type);
     f->good = !c.failed;
-    json_free(defaults);
     json_free(root);
 }
 

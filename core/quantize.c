@@ -111,13 +111,12 @@ size_t quantize_scratch(const struct quantize_source *from)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Row r as f32: where it lies already, or in out. */
-static const float *read_row(const struct kernels *kernels, const struct quantize_source *from,
-                             size_t r, float *out)
+/* Row r as f32. */
+static void read_row(const struct kernels *kernels, const struct quantize_source *from, size_t r,
+                     float *out)
 {
     const size_t offset = r * from->n_in * dtype_size(from->dtype);
     kernels->to_f32[from->dtype](out, (const unsigned char *)from->data + offset, from->n_in);
-    return out;
 }
 
 /* Rows [r, r + n) of one transposed matrix -> out [n, n_in]. */
@@ -135,8 +134,6 @@ static void read_strip(const struct kernels *kernels, const struct quantize_sour
     }
 }
 
-/* Weights in whole numbers, in proportion to cost [n], what errors in the columns of a group cost;
- * all equal where it is NULL. */
 void quantize_weigh_group(const float *cost, size_t n, int16_t *weights)
 {
     float most = 0;

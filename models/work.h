@@ -11,8 +11,8 @@
 /* Which dots can do a matrix's arithmetic. */
 enum work_form {
     WORK_F32,  /* stored F32 or F16; attention beside them, or over a cache in f32 */
-    WORK_BF16, /* stored BF16, or floating-point codes of 8 bits and fewer; other attention */
-    WORK_INT8, /* integer codes */
+    WORK_BF16, /* stored BF16 or FP8; other attention */
+    WORK_INT8, /* integer codes, and MXFP4 */
     N_WORK_FORMS
 };
 

@@ -610,14 +610,18 @@ static bool is_ignored(const struct binder *b, const char *name)
     return false;
 }
 
+/* Masks and positions, which modules save as buffers; no parameter has such a type. */
+static bool is_buffer(const struct tensor *t)
+{
+    return t->dtype == DTYPE_BOOL || t->dtype == DTYPE_I64;
+}
+
 static bool check_leftovers(const struct binder *b)
 {
     const size_t n = checkpoint_n_tensors(b->checkpoint);
     for (size_t i = 0; i < n; i++) {
         const struct tensor *const t = checkpoint_tensor_at(b->checkpoint, i);
-        if (!linear_supports(t->dtype))
-            continue; /* masks, positions and other buffers, and what F64 there is */
-        if (!b->claimed[i] && !is_ignored(b, t->name))
+        if (!b->claimed[i] && !is_buffer(t) && !is_ignored(b, t->name))
             return err_set(
                 b->e, ERR_LOAD,
                 "the checkpoint holds the tensor \"%.160s\", for which this %s model has no "

@@ -262,10 +262,28 @@ void config_experts(struct config *c, struct model_spec *spec, const char *exper
         spec->layers[i].moe = true;
 }
 
+static const char *text_from(struct config *c, const struct json *j, const char *key,
+                             const char *fallback)
+{
+    if (j && json_type(j) != JSON_STRING && json_type(j) != JSON_NULL)
+        config_fail(c, "\"%s\" must be a text, not %s", key, json_type_name(json_type(j)));
+    return json_text(j, fallback);
+}
+
+const char *config_text(struct config *c, const struct json *object, const char *key,
+                        const char *fallback)
+{
+    return text_from(c, json_get(object, key), key, fallback);
+}
+
+const char *config_text_or(struct config *c, const char *key, const char *fallback)
+{
+    return text_from(c, config_any(c, key), key, fallback);
+}
+
 void config_require_text(struct config *c, const char *key, const char *value)
 {
-    const struct json *const j = config_any(c, key);
-    const char *const text = json_text(j, j ? json_type_name(json_type(j)) : value);
+    const char *const text = config_text_or(c, key, value);
     if (strcmp(text, value) != 0)
         config_fail(c, "\"%s\": \"%s\" is not supported", key, text);
 }

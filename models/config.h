@@ -76,6 +76,11 @@ role_set config_roles(struct config *c, const char *key, role_set roles, bool fa
  * then take back. */
 void config_experts(struct config *c, struct model_spec *spec, const char *experts_key);
 
+/* A text: the member `key` of some object, which may be NULL, or of the root. */
+const char *config_text(struct config *c, const struct json *object, const char *key,
+                        const char *fallback);
+const char *config_text_or(struct config *c, const char *key, const char *fallback);
+
 /* Fails unless the key is absent or that text. */
 void config_require_text(struct config *c, const char *key, const char *value);
 

@@ -67,7 +67,7 @@ static void read_group(struct config *c, const struct json *object, struct quant
 
 static void read_fp8(struct config *c, const struct json *j, struct quant_config *q)
 {
-    const char *const fmt = json_text(json_get(j, "fmt"), "e4m3");
+    const char *const fmt = config_text(c, j, "fmt", "e4m3");
     if (strcmp(fmt, "e4m3") != 0)
         config_fail(c, "quantization_config: the fp8 form \"%s\" is not supported", fmt);
     q->format.type = QUANT_F8;
@@ -78,8 +78,8 @@ static void read_fp8(struct config *c, const struct json *j, struct quant_config
 static void read_gptq(struct config *c, const struct json *j, struct quant_config *q, bool awq)
 {
     const int bits = read_int(c, j, "bits", 1, 32, 4);
-    const char *const version = json_text(json_get(j, "version"), "gemm");
-    const char *const form = json_text(json_get(j, "checkpoint_format"), "gptq");
+    const char *const version = config_text(c, j, "version", "gemm");
+    const char *const form = config_text(c, j, "checkpoint_format", "gptq");
     if (bits != 4)
         config_fail(c, "quantization_config: %d bits are not supported by this method, 4 are",
                     bits);
@@ -98,7 +98,7 @@ static void read_gptq(struct config *c, const struct json *j, struct quant_confi
 
 static void read_strategy(struct config *c, const struct json *weights, struct quant_format *format)
 {
-    const char *const strategy = json_text(json_get(weights, "strategy"), "tensor");
+    const char *const strategy = config_text(c, weights, "strategy", "tensor");
     if (strcmp(strategy, "channel") == 0)
         format->block_out = 1;
     else if (strcmp(strategy, "group") == 0)
@@ -121,7 +121,7 @@ static bool is_by_group(const struct json *actorder)
 static void read_weights(struct config *c, const struct json *weights, const char *format,
                          struct quant_config *q)
 {
-    const char *const type = json_text(json_get(weights, "type"), "int");
+    const char *const type = config_text(c, weights, "type", "int");
     const int bits = read_int(c, weights, "num_bits", 1, 32, 8);
     const bool is_float = strcmp(type, "float") == 0,
                packed = strcmp(format, "pack-quantized") == 0;
@@ -148,7 +148,7 @@ static void read_weights(struct config *c, const struct json *weights, const cha
 static void read_compressed(struct config *c, const struct json *j, struct quant_config *q)
 {
     const struct json *const groups = json_get(j, "config_groups");
-    const char *const format = json_text(json_get(j, "format"), "?");
+    const char *const format = config_text(c, j, "format", "?");
     const size_t n = json_count(groups);
     q->varies = n > 1;
     if (n == 0 || (q->varies && strcmp(format, "pack-quantized") != 0))
@@ -184,7 +184,7 @@ void quant_config_read(struct config *c, const struct json *j, struct quant_conf
 {
     if (config_says_nothing(j))
         return;
-    const char *const method = json_text(json_get(j, "quant_method"), "?");
+    const char *const method = config_text(c, j, "quant_method", "?");
     q->is_set = true;
     if (strcmp(method, "fp8") == 0) {
         read_fp8(c, j, q);

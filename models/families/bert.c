@@ -4,8 +4,6 @@
  */
 #include "models/family.h"
 
-#include <string.h>
-
 static const struct classic_keys keys = {
     .hidden_size = "hidden_size",
     .num_hidden_layers = "num_hidden_layers",
@@ -23,9 +21,7 @@ void family_bert_base(struct config *c, struct model_spec *spec)
     if (!config_bool_or(c, "is_decoder", false))
         config_fail(c, "only a causal decoder (\"is_decoder\": true) is supported");
     config_require_bool(c, "add_cross_attention", false);
-    const char *const type = json_text(config_any(c, "position_embedding_type"), "absolute");
-    if (strcmp(type, "absolute") != 0)
-        config_fail(c, "\"position_embedding_type\": \"%s\" is not supported", type);
+    config_require_text(c, "position_embedding_type", "absolute");
     family_classic_base(c, spec, &keys);
     spec->type_vocab_size = config_size_or(c, "type_vocab_size", CONFIG_MAX_SIZE, 2);
     spec->embedding_norm = true;

@@ -83,7 +83,7 @@ static void configure(struct config *c, struct model_spec *spec)
     family_deepseek_base(c, spec);
     config_skip(c, notes);
     config_require_text(c, "scoring_func", "softmax");
-    const char *const method = json_text(config_any(c, "topk_method"), "greedy");
+    const char *const method = config_text_or(c, "topk_method", "greedy");
     if (strcmp(method, "greedy") == 0)
         spec->moe.n_group = 0;
     else if (strcmp(method, "group_limited_greedy") != 0)

@@ -29,8 +29,7 @@ static void read_heads(struct config *c, struct model_spec *spec)
                     spec->num_key_value_heads);
     if (newer || parallel)
         spec->residual = n_norms == 2 ? RESIDUAL_PARALLEL : RESIDUAL_PARALLEL_SHARED;
-    if (config_bool_or(c, "apply_residual_connection_post_layernorm", false))
-        config_fail(c, "\"apply_residual_connection_post_layernorm\": true is not supported");
+    config_require_bool(c, "apply_residual_connection_post_layernorm", false);
 }
 
 static void read_positions(struct config *c, struct model_spec *spec)

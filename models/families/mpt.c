@@ -17,7 +17,7 @@ static void read_attention(struct config *c, struct model_spec *spec)
     for (const char *const *key = off; *key; key++)
         if (!config_says_nothing(json_get(attention, *key)))
             config_fail(c, "\"attn_config\": \"%s\" is not supported", *key);
-    if (strcmp(json_text(json_get(attention, "attn_type"), multihead), multihead) != 0 ||
+    if (strcmp(config_text(c, attention, "attn_type", multihead), multihead) != 0 ||
         json_number(json_get(attention, "sliding_window_size"), -1) > 0)
         config_fail(c,
                     "\"attn_config\": only attention of all heads to all positions is supported");

@@ -269,6 +269,8 @@ static void test_config_extras(void **state)
         {"\"rope_scaling\": {\"rope_type\": \"linear\"}", "factor"},
         {"\"quantization_config\": {\"quant_method\": \"bitsandbytes\"}", "bitsandbytes"},
         {"\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 3}", "3 bits"},
+        {"\"quantization_config\": {\"quant_method\": \"gptq\", \"checkpoint_format\": 5}",
+         "\"checkpoint_format\" must be a text"},
         {"\"rope_scaling\": {\"type\": \"spiral\"}", "spiral"},
         {"\"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}", "factor"},
         {"\"rope_scaling\": {\"type\": \"linear\", \"twist\": 2}", "twist"},
@@ -307,6 +309,14 @@ static void test_tensors(void **state)
     tensors[N_TENSORS] = (struct stored){"model.layers.1.mlp.up_proj.weight", "F32", {FFN, HIDDEN}};
     write_tensors(tensors, N_TENSORS + 1, 0);
     check_refused("model.layers.1.mlp.up_proj.weight", "no use");
+
+    static const char *const types[] = {"F64", "C64"}; /* that no kernel reads */
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        tensors[N_TENSORS] =
+            (struct stored){"model.layers.0.self_attn.q_proj.lora_A.weight", types[i], {2, HIDDEN}};
+        write_tensors(tensors, N_TENSORS + 1, 0);
+        check_refused("q_proj.lora_A.weight", "no use");
+    }
 
     tensors[N_TENSORS] =
         (struct stored){"model.layers.0.self_attn.qkv_proj.weight", "F32", {2 * HIDDEN, HIDDEN}};

@@ -1,5 +1,5 @@
 /*
- * Attention: project to heads, give queries and keys their positions, remember keys and values,
+ * Attention: project to heads, give queries and keys their positions, store keys and values,
  * mix, project back.
  */
 #include "models/forward.h"
@@ -26,14 +26,14 @@ static void clip(const struct worker *w, const struct pass *p, float *rows, int 
             rows[i * (size_t)n_out + r] = clamp(rows[i * (size_t)n_out + r], limit);
 }
 
-/* in -> queries, if they are asked for, and keys and values, unless they are remembered. */
+/* in -> queries, if they are asked for, and keys and values, unless they are in the cache. */
 static void project(struct worker *w, const struct pass *p, int layer, struct operand *in,
                     bool queries)
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const struct linear *const all[] = {&weights->query, &weights->key, &weights->value};
     float *const y[] = {p->query, p->key, p->value};
-    const int first = queries ? 0 : 1, end = p->remembered ? 1 : 3;
+    const int first = queries ? 0 : 1, end = p->kv_stored ? 1 : 3;
     linear_apply_all(w, all + first, end - first, in, y + first);
     for (int i = first; i < end && p->spec->clip_qkv > 0; i++)
         clip(w, p, y[i], all[i]->n_out);
@@ -67,15 +67,15 @@ static void prepare_head(const struct worker *w, const struct pass *p, int layer
 }
 
 /* Queries of far positions are made larger in some models. */
-static void grow_query(const struct worker *w, const struct pass *p, int position, float *x)
+static void scale_query(const struct worker *w, const struct pass *p, int position, float *x)
 {
     const struct model_spec *const spec = p->spec;
-    if (spec->query_growth == 0)
+    if (spec->llama_4_scaling_beta == 0)
         return;
     const int steps = position / max_int(1, spec->ropes[0].original_max_position_embeddings);
-    const float growth = (float)(1 + spec->query_growth * log(1 + steps));
-    if (growth != 1)
-        w->kernels->scale(x, x, growth, (size_t)spec->head_dim);
+    const float factor = (float)(1 + spec->llama_4_scaling_beta * log(1 + steps));
+    if (factor != 1)
+        w->kernels->scale(x, x, factor, (size_t)spec->head_dim);
 }
 
 static void prepare_query(const struct worker *w, const struct pass *p, int layer, size_t i,
@@ -84,7 +84,7 @@ static void prepare_query(const struct worker *w, const struct pass *p, int laye
     const size_t n_heads = (size_t)p->spec->num_attention_heads;
     float *const query = p->query + (i * n_heads + head) * (size_t)p->spec->head_dim;
     prepare_head(w, p, layer, &p->weights->layers[layer].query_norm, i, head, query);
-    grow_query(w, p, p->positions[i], query);
+    scale_query(w, p, p->positions[i], query);
 }
 
 /* Prepares queries of all rows, for this worker's heads, or for its share of all. */
@@ -100,8 +100,8 @@ static void prepare_queries(const struct worker *w, const struct pass *p, int la
 }
 
 /* Brings a run's keys and values of a head into the cache. */
-static void remember_run(const struct worker *w, const struct pass *p, int layer, int head,
-                         const struct attend_run *run)
+static void store_run(const struct worker *w, const struct pass *p, int layer, int head,
+                      const struct attend_run *run)
 {
     const size_t head_dim = (size_t)p->spec->head_dim;
     const size_t stride = (size_t)p->spec->num_key_value_heads * head_dim;
@@ -116,7 +116,7 @@ static void remember_run(const struct worker *w, const struct pass *p, int layer
 
 /* The same for all rows, for this worker's heads or its share of all, head by head: positions that
  * stand side by side are stored at once. */
-static void remember(const struct worker *w, const struct pass *p, int layer, bool own_heads)
+static void store_kv(const struct worker *w, const struct pass *p, int layer, bool own_heads)
 {
     const size_t n = (size_t)p->n, n_heads = (size_t)p->spec->num_key_value_heads;
     size_t begin, end;
@@ -127,7 +127,7 @@ static void remember(const struct worker *w, const struct pass *p, int layer, bo
         for (int r = 0; r < p->n_runs; r++) {
             const struct attend_run run =
                 attend_run_within(&p->runs[r], (int)(unit - head * n), (int)(next - head * n));
-            remember_run(w, p, layer, (int)head, &run);
+            store_run(w, p, layer, (int)head, &run);
         }
     }
 }
@@ -151,28 +151,28 @@ static void make_heads(struct worker *w, const struct pass *p, int layer, const 
 {
     const struct layer_weights *const weights = &p->weights->layers[layer];
     const size_t n = (size_t)p->n;
-    const bool memories = !p->remembered, full_norm = p->spec->qk_norm == QK_NORM_FULL;
+    const bool makes_kv = !p->kv_stored, full_norm = p->spec->qk_norm == QK_NORM_FULL;
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
-    if (memories)
+    if (makes_kv)
         pass_show(w, p, layer, MOMENTS_ATTENTION, in, n);
     project(w, p, layer, &rows, queries);
     if (!own_heads)
         worker_sync(w);
     if (full_norm && queries)
         norm_rows(w, &weights->query_norm, p->query, n, p->query);
-    if (full_norm && memories)
+    if (full_norm && makes_kv)
         norm_rows(w, &weights->key_norm, p->key, n, p->key);
     if (full_norm)
         worker_sync(w);
     if (queries)
         prepare_queries(w, p, layer, own_heads);
-    if (memories)
-        remember(w, p, layer, own_heads);
+    if (makes_kv)
+        store_kv(w, p, layer, own_heads);
     if (!own_heads)
         worker_meet(w);
 }
 
-void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in)
+void attention_store_kv(struct worker *w, const struct pass *p, int layer, const float *in)
 {
     make_heads(w, p, layer, in, false, false);
 }
@@ -193,10 +193,10 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
     const size_t n = (size_t)p->n;
     make_heads(w, p, layer, in, true, attend.own_heads);
     attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query, pass_attend_scratch(w, p),
-                p->mixed);
+                p->attn_output);
     worker_sync(w);
-    pass_show(w, p, layer, MOMENTS_MIXED, p->mixed, n);
-    struct operand rows = pass_rows(p, p->mixed, n, (size_t)weights->attention_out.n_in);
+    pass_show(w, p, layer, MOMENTS_ATTN_OUTPUT, p->attn_output, n);
+    struct operand rows = pass_rows(p, p->attn_output, n, (size_t)weights->attention_out.n_in);
     linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
     worker_sync(w);
 }

@@ -108,12 +108,12 @@ void block_run(struct worker *w, const struct pass *p, int layer)
         sequential_half(w, p, layer, ffn_run, &weights->ffn_norm, &weights->ffn_post_norm);
 }
 
-void block_remember(struct worker *w, const struct pass *p, int layer)
+void block_store_kv(struct worker *w, const struct pass *p, int layer)
 {
     const struct model_spec *const spec = p->spec;
     const bool norm_first =
         is_parallel(spec) || spec->norm_place == NORM_BEFORE || spec->norm_place == NORM_BOTH;
     const float *const in =
         norm_first ? normed(w, p, &p->weights->layers[layer].attention_norm) : p->x;
-    (spec->mla.kv_lora_rank ? mla_remember : attention_remember)(w, p, layer, in);
+    (spec->mla.kv_lora_rank ? mla_store_kv : attention_store_kv)(w, p, layer, in);
 }

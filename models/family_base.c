@@ -65,7 +65,7 @@ const struct tensor_entry family_llama_tensors[] = {
     {ROLE_SHARED_GATE, "layers.{}.mlp.shared_expert.gate_proj"}, /* qwen2_moe */
     {ROLE_SHARED_UP, "layers.{}.mlp.shared_expert.up_proj"},
     {ROLE_SHARED_DOWN, "layers.{}.mlp.shared_expert.down_proj"},
-    {ROLE_SHARED_SWITCH, "layers.{}.mlp.shared_expert_gate"},
+    {ROLE_SHARED_EXPERT_GATE, "layers.{}.mlp.shared_expert_gate"},
 
     {ROLE_FINAL_NORM, "norm"},
     {ROLE_HEAD, "lm_head"},

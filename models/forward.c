@@ -123,7 +123,7 @@ static const float *transform(struct worker *w, const struct pass *p, const floa
 }
 
 /* Caps the logits softly; each worker those that it has computed. */
-static void bend_logits(const struct worker *w, const struct pass *p)
+static void softcap_logits(const struct worker *w, const struct pass *p)
 {
     const float cap = p->spec->final_logit_softcapping;
     const size_t vocab = (size_t)p->spec->vocab_size;
@@ -179,7 +179,7 @@ static void head(struct worker *w, const struct pass *p)
     pass_show(w, p, 0, MOMENTS_HEAD, rows, n);
     struct operand last = pass_rows(p, rows, n, width);
     linear_apply(w, &weights->head, &last, p->logits, (size_t)p->spec->vocab_size, LINEAR_SET);
-    bend_logits(w, p);
+    softcap_logits(w, p);
 }
 
 /* Whether the pass goes on to this layer. If it is to stop, worker 0 makes the layer that it is
@@ -211,7 +211,7 @@ void forward_run(struct worker *w, void *pass)
     embed(&mine, own);
     for (; goes_on(w, p, layer); layer++)
         if (p->wanted && layer == n_layers - 1)
-            block_remember(&mine, own, layer);
+            block_store_kv(&mine, own, layer);
         else
             block_run(&mine, own, layer);
     if (p->n_rows == 0 || layer < n_layers)

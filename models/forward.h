@@ -14,13 +14,13 @@ void forward_run(struct worker *w, void *pass);
 
 /* One layer: p->x becomes what the next one reads; behind it, and behind each of its halves, every
  * worker that shares p may read all of x. All threads, those apart too, meet once in a layer at
- * least: attention must see what the others have remembered, and goes_on (forward.c) relies on it
+ * least: attention must see what the others have stored, and goes_on (forward.c) relies on it
  * that everybody hears of a stop before the next layer. */
 void block_run(struct worker *w, const struct pass *p, int layer);
 
 /* What other tokens will see of these in a layer, and no more: keys and values in the cache. p->x
  * stays as it is. Ends with a worker_meet. */
-void block_remember(struct worker *w, const struct pass *p, int layer);
+void block_store_kv(struct worker *w, const struct pass *p, int layer);
 
 /* out (= or +=) attention(in) and ffn(in), both [n, hidden_size]; in and out may be the same. */
 void attention_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
@@ -34,9 +34,9 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
 void moe_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
              enum linear_store store);
 
-/* The part of either attention that block_remember needs; in as above. */
-void attention_remember(struct worker *w, const struct pass *p, int layer, const float *in);
-void mla_remember(struct worker *w, const struct pass *p, int layer, const float *in);
+/* The part of either attention that block_store_kv needs; in as above. */
+void attention_store_kv(struct worker *w, const struct pass *p, int layer, const float *in);
+void mla_store_kv(struct worker *w, const struct pass *p, int layer, const float *in);
 
 /* act(gate) * up, or what the family has for it, over n values; the result is in up. */
 void ffn_activate(const struct worker *w, const struct pass *p, int layer, float *gate, float *up,

@@ -41,11 +41,11 @@ static void project_queries(struct worker *w, const struct pass *p,
     const size_t n = (size_t)p->n, rank = (size_t)p->spec->mla.q_lora_rank;
     struct operand rows = *in;
     if (rank) {
-        linear_apply(w, &weights->query_a, &rows, p->low, rank, LINEAR_SET);
+        linear_apply(w, &weights->query_a, &rows, p->query_latent, rank, LINEAR_SET);
         worker_sync(w);
-        norm_rows(w, &weights->query_a_norm, p->low, n, p->low);
+        norm_rows(w, &weights->query_a_norm, p->query_latent, n, p->query_latent);
         worker_sync(w);
-        rows = pass_rows(p, p->low, n, rank);
+        rows = pass_rows(p, p->query_latent, n, rank);
     }
     linear_apply(w, &weights->query_b, &rows, p->value, (size_t)weights->query_b.n_out, LINEAR_SET);
 }
@@ -62,7 +62,7 @@ static void prepare_latent(const struct worker *w, const struct pass *p, int lay
                 p->rope_sin[0] + i * half);
 }
 
-static void remember_rows(const struct worker *w, const struct pass *p, int layer)
+static void store_latents(const struct worker *w, const struct pass *p, int layer)
 {
     const size_t stride = (size_t)(p->spec->mla.kv_lora_rank + p->spec->mla.qk_rope_head_dim);
     size_t begin, end;
@@ -77,12 +77,12 @@ static void remember_rows(const struct worker *w, const struct pass *p, int laye
     }
 }
 
-void mla_remember(struct worker *w, const struct pass *p, int layer, const float *in)
+void mla_store_kv(struct worker *w, const struct pass *p, int layer, const float *in)
 {
     struct operand rows = pass_rows(p, in, (size_t)p->n, (size_t)p->spec->hidden_size);
     project_latents(w, p, &p->weights->layers[layer], &rows);
     worker_sync(w);
-    remember_rows(w, p, layer);
+    store_latents(w, p, layer);
     worker_meet(w);
 }
 
@@ -107,16 +107,16 @@ static void absorb_head(const struct worker *w, const struct pass *p, int layer,
     }
 }
 
-/* One head's values from what it gathered of the latents: W_uv mixed. */
-static void bring_head(const struct worker *w, const struct pass *p, int layer, size_t head)
+/* One head's output from what it gathered of the latents: W_uv times that. */
+static void project_values(const struct worker *w, const struct pass *p, int layer, size_t head)
 {
     const struct mla_spec *const mla = &p->spec->mla;
     const size_t n_heads = (size_t)p->spec->num_attention_heads;
     const size_t rank = (size_t)mla->kv_lora_rank, v_dim = (size_t)mla->v_head_dim;
     const struct linear values = head_part(&p->weights->layers[layer].kv_b, mla, head,
                                            mla->qk_nope_head_dim, mla->v_head_dim, false);
-    linear_apply_alone(w->kernels, &values, p->mixed + head * rank, n_heads * rank, (size_t)p->n,
-                       p->value + head * v_dim, n_heads * v_dim, LINEAR_SET);
+    linear_apply_alone(w->kernels, &values, p->attn_output + head * rank, n_heads * rank,
+                       (size_t)p->n, p->value + head * v_dim, n_heads * v_dim, LINEAR_SET);
 }
 
 void mla_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,
@@ -129,21 +129,21 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
     const size_t n = (size_t)p->n, n_heads = (size_t)p->spec->num_attention_heads;
     size_t begin, end;
     struct operand rows = pass_rows(p, in, n, (size_t)p->spec->hidden_size);
-    if (!p->remembered)
+    if (!p->kv_stored)
         project_latents(w, p, weights, &rows);
     project_queries(w, p, weights, &rows);
     worker_sync(w);
-    if (!p->remembered)
-        remember_rows(w, p, layer);
+    if (!p->kv_stored)
+        store_latents(w, p, layer);
     worker_share(w, n_heads, 1, &begin, &end);
     for (size_t head = begin; head < end; head++)
         absorb_head(w, p, layer, head);
     worker_meet(w);
     attend_rows(w, &attend, &p->kv[layer], p->runs, p->n_runs, p->query, pass_attend_scratch(w, p),
-                p->mixed);
+                p->attn_output);
     worker_sync(w);
     for (size_t head = begin; head < end; head++)
-        bring_head(w, p, layer, head);
+        project_values(w, p, layer, head);
     worker_sync(w);
     rows = pass_rows(p, p->value, n, (size_t)weights->attention_out.n_in);
     linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);

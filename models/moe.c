@@ -71,24 +71,24 @@ static void mask_groups(const struct moe_spec *moe, float *score)
 
 /* phimoe: each of the two is weighed by a softmax over those rivals that come within 2 * jitter of
  * it. */
-static void sparsemixer(const struct moe_spec *moe, const float *logits, float *left, int *chosen,
-                        float *weights)
+static void sparsemixer(const struct moe_spec *moe, const float *logits, float *remaining,
+                        int *chosen, float *weights)
 {
     const int n = moe->num_experts;
-    memcpy(left, logits, (size_t)n * sizeof *left);
+    memcpy(remaining, logits, (size_t)n * sizeof *remaining);
     for (int k = 0; k < moe->num_experts_per_tok; k++) {
-        const int best = largest(left, n);
+        const int best = largest(remaining, n);
         float sum = 0;
         for (int e = 0; e < n; e++) {
-            const float factor = fmaxf(fabsf(logits[e]), left[best]);
+            const float factor = fmaxf(fabsf(logits[e]), remaining[best]);
             /* 0 / 0, where all is 0, is not far */
-            const bool far = (left[best] - logits[e]) / factor > 2 * moe->router_jitter_noise;
-            if (!far && left[e] != -INFINITY)
-                sum += expf(left[e] - left[best]);
+            const bool far = (remaining[best] - logits[e]) / factor > 2 * moe->router_jitter_noise;
+            if (!far && remaining[e] != -INFINITY)
+                sum += expf(remaining[e] - remaining[best]);
         }
         chosen[k] = best;
         weights[k] = 1 / sum;
-        left[best] = -INFINITY;
+        remaining[best] = -INFINITY;
     }
 }
 
@@ -101,21 +101,22 @@ static void score_experts(const struct kernels *kernels, const struct moe_spec *
         logits[e] = 1 / (1 + expf(-logits[e]));
 }
 
-/* logits is working memory; left is another [n_experts]. */
+/* logits is working memory; remaining is another [n_experts]. */
 static void route(const struct kernels *kernels, const struct moe_spec *moe,
-                  const float *correction, float *logits, float *left, int *chosen, float *weights)
+                  const float *correction, float *logits, float *remaining, int *chosen,
+                  float *weights)
 {
     const int n_k = moe->num_experts_per_tok;
     if (moe->router == ROUTER_SPARSEMIXER) {
-        sparsemixer(moe, logits, left, chosen, weights);
+        sparsemixer(moe, logits, remaining, chosen, weights);
         return;
     }
     score_experts(kernels, moe, logits);
     for (int e = 0; e < moe->num_experts; e++)
-        left[e] = logits[e] + (correction ? correction[e] : 0);
+        remaining[e] = logits[e] + (correction ? correction[e] : 0);
     if (moe->n_group > 1)
-        mask_groups(moe, left);
-    choose(left, moe->num_experts, n_k, chosen);
+        mask_groups(moe, remaining);
+    choose(remaining, moe->num_experts, n_k, chosen);
     for (int k = 0; k < n_k; k++)
         weights[k] = logits[chosen[k]];
     if (moe->router == ROUTER_SOFTMAX_CHOSEN)
@@ -224,8 +225,9 @@ static void run_shared(struct worker *w, const struct pass *p, int layer, const 
     for (size_t i = 0; i < n; i++)
         ffn_activate(w, p, layer, p->moe.shared_gate + i * size + begin,
                      p->moe.shared_up + i * size + begin, end - begin);
-    if (p->spec->moe.shared_switch)
-        linear_apply(w, &weights->shared_switch, &rows, p->moe.shared_switch, 1, LINEAR_SET);
+    if (p->spec->moe.shared_expert_gate)
+        linear_apply(w, &weights->shared_expert_gate, &rows, p->moe.shared_expert_gate, 1,
+                     LINEAR_SET);
     worker_sync(w);
     rows = pass_rows(p, p->moe.shared_up, n, size);
     linear_apply(w, &weights->shared.down, &rows, p->moe.shared_out, hidden, LINEAR_SET);
@@ -271,8 +273,8 @@ static float *sum_of_token(const struct kernels *kernels, const struct pass *p, 
     kernels->scale(sum, sum, weights[0], hidden);
     if (spec->shared_intermediate_size) {
         float *const shared = p->moe.shared_out + i * hidden;
-        if (spec->shared_switch)
-            kernels->scale(shared, shared, 1 / (1 + expf(-p->moe.shared_switch[i])), hidden);
+        if (spec->shared_expert_gate)
+            kernels->scale(shared, shared, 1 / (1 + expf(-p->moe.shared_expert_gate[i])), hidden);
         kernels->add(sum, shared, hidden);
     }
     for (size_t k = 1; k < n_k; k++) {

@@ -51,7 +51,7 @@ static bool take_all(struct moments *m, const struct weights *weights)
     for (size_t i = 0; ok && i < n_layers; i++) {
         const struct layer_weights *const l = &weights->layers[i];
         ok = take(input_at(m, (int)i, MOMENTS_ATTENTION), &l->query) &&
-             take(input_at(m, (int)i, MOMENTS_MIXED), &l->attention_out) &&
+             take(input_at(m, (int)i, MOMENTS_ATTN_OUTPUT), &l->attention_out) &&
              take(input_at(m, (int)i, MOMENTS_FFN), &l->up) &&
              take(input_at(m, (int)i, MOMENTS_ACTIVATED), &l->down);
     }
@@ -157,7 +157,7 @@ const float *moments_factors(const struct moments *m, enum role role, int layer)
         role_set roles;
         enum moments_input input;
     } readers[] = {{ROLES_QKV, MOMENTS_ATTENTION},
-                   {ROLE_BIT(ROLE_ATTENTION_OUT), MOMENTS_MIXED},
+                   {ROLE_BIT(ROLE_ATTENTION_OUT), MOMENTS_ATTN_OUTPUT},
                    {ROLE_BIT(ROLE_GATE) | ROLE_BIT(ROLE_UP), MOMENTS_FFN},
                    {ROLE_BIT(ROLE_DOWN), MOMENTS_ACTIVATED},
                    {ROLE_BIT(ROLE_HEAD), MOMENTS_HEAD}};

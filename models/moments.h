@@ -14,10 +14,10 @@
 #include "models/role.h"
 
 enum moments_input {
-    MOMENTS_ATTENTION, /* of query, key and value */
-    MOMENTS_MIXED,     /* of what projects heads back */
-    MOMENTS_FFN,       /* of gate and up */
-    MOMENTS_ACTIVATED, /* of down */
+    MOMENTS_ATTENTION,   /* of query, key and value */
+    MOMENTS_ATTN_OUTPUT, /* of what projects heads back */
+    MOMENTS_FFN,         /* of gate and up */
+    MOMENTS_ACTIVATED,   /* of down */
     MOMENTS_PER_LAYER,
     MOMENTS_HEAD = MOMENTS_PER_LAYER
 };

@@ -25,13 +25,13 @@ static void cut_attention(struct cutter *c, const struct model_spec *spec, size_
         p->query = cut_floats(c, n, heads * latent);
         p->key = cut_floats(c, n, latent);
         p->value = cut_floats(c, n, heads * wide);
-        p->low = cut_floats(c, n, (size_t)mla->q_lora_rank);
-        p->mixed = cut_floats(c, n, heads * (size_t)mla->kv_lora_rank);
+        p->query_latent = cut_floats(c, n, (size_t)mla->q_lora_rank);
+        p->attn_output = cut_floats(c, n, heads * (size_t)mla->kv_lora_rank);
     } else {
         p->query = cut_floats(c, n, heads * head_dim);
         p->key = cut_floats(c, n, (size_t)spec->num_key_value_heads * head_dim);
         p->value = cut_floats(c, n, (size_t)spec->num_key_value_heads * head_dim);
-        p->mixed = cut_floats(c, n, heads * head_dim);
+        p->attn_output = cut_floats(c, n, heads * head_dim);
     }
 }
 
@@ -56,7 +56,7 @@ static void cut_moe(struct cutter *c, const struct model_spec *spec, size_t n,
     moe->shared_gate = cut_floats(c, n, shared);
     moe->shared_up = cut_floats(c, n, shared);
     moe->shared_out = cut_floats(c, shared ? n : 0, hidden);
-    moe->shared_switch = cut_floats(c, n, 1);
+    moe->shared_expert_gate = cut_floats(c, n, 1);
 }
 
 /* The longest row that a product reads. */

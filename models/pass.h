@@ -5,7 +5,7 @@
  * heads, of all rows, so that a weight is read once. A pass of many is dealt out: each worker takes
  * rows of its own through the layers as a pass of their own, alone, and what it makes stays in its
  * caches from step to step. It waits for the others once in a layer, where attention is about to
- * read what they have remembered.
+ * read what they have stored.
  */
 #ifndef MODELS_PASS_H
 #define MODELS_PASS_H
@@ -35,7 +35,7 @@ struct moe_scratch {
     float *out;     /* [n * n_k, hidden_size] */
     float *shared_gate, *shared_up; /* [n, shared_intermediate_size] */
     float *shared_out;              /* [n, hidden_size] */
-    float *shared_switch;           /* [n] */
+    float *shared_expert_gate;      /* [n] */
 };
 
 /* A gated feed-forward is computed in chunks of columns, multiples of this: whole tiles of every
@@ -87,9 +87,9 @@ struct pass {
                       qk_rope_head_dim a head */
     float *key;    /* [n, num_key_value_heads, head_dim] */
     float *value;  /* the same; with latents: queries as projected, then the values of heads */
-    float *low;    /* [n, q_lora_rank], only with latents */
-    float *mixed;  /* [n, num_attention_heads, head_dim]: the result of attention */
-    float *gate;   /* [size.n_threads, n_gate]: of a gated feed-forward, [n, columns] at a time */
+    float *query_latent; /* [n, q_lora_rank], only with latents */
+    float *attn_output;  /* [n, num_attention_heads, head_dim]: the result of attention */
+    float *gate; /* [size.n_threads, n_gate]: of a gated feed-forward, [n, columns] at a time */
     size_t n_gate;
     float *up;              /* [n, intermediate_size] */
     struct moe_scratch moe; /* only where there are experts */
@@ -109,7 +109,7 @@ struct pass {
      * memory (collect_wanted in forward.c) and go through the rest of that layer and the head. Its
      * ids, sequences and logit_rows are NULL. NULL itself: all tokens get logits. */
     const struct pass *wanted;
-    bool remembered; /* this is such a pass: keys and values are in the cache already */
+    bool kv_stored; /* this is such a pass: keys and values are in the cache already */
 
     /* [size.n_threads]: each worker's part of the rows, in their order; NULL: they are not dealt
      * out. A part has `whole` set, which alone tells where to stop and who gets logits. */

@@ -46,12 +46,12 @@ enum role {
     ROLE_KV_B,         /* [num_attention_heads * (qk_nope_head_dim + v_head_dim), kv_lora_rank] */
 
     /* a mixture of experts, in the place of gate, up and down */
-    ROLE_ROUTER,            /* [num_experts, hidden_size] */
-    ROLE_ROUTER_CORRECTION, /* [num_experts] */
-    ROLE_SHARED_GATE,       /* [shared_intermediate_size, hidden_size] */
-    ROLE_SHARED_UP,         /* the same */
-    ROLE_SHARED_DOWN,       /* [hidden_size, shared_intermediate_size] */
-    ROLE_SHARED_SWITCH,     /* [1, hidden_size] */
+    ROLE_ROUTER,             /* [num_experts, hidden_size] */
+    ROLE_ROUTER_CORRECTION,  /* [num_experts] */
+    ROLE_SHARED_GATE,        /* [shared_intermediate_size, hidden_size] */
+    ROLE_SHARED_UP,          /* the same */
+    ROLE_SHARED_DOWN,        /* [hidden_size, shared_intermediate_size] */
+    ROLE_SHARED_EXPERT_GATE, /* [1, hidden_size] */
 
     /* one for each expert from here on */
     ROLE_EXPERT_GATE,    /* [moe_intermediate_size, hidden_size] */

@@ -49,7 +49,7 @@ static const struct role_place {
     [ROLE_SHARED_GATE] = {ROLE_MATRIX, offsetof(struct layer_weights, shared.gate)},
     [ROLE_SHARED_UP] = {ROLE_MATRIX, offsetof(struct layer_weights, shared.up)},
     [ROLE_SHARED_DOWN] = {ROLE_MATRIX, offsetof(struct layer_weights, shared.down)},
-    [ROLE_SHARED_SWITCH] = {ROLE_MATRIX, offsetof(struct layer_weights, shared_switch)},
+    [ROLE_SHARED_EXPERT_GATE] = {ROLE_MATRIX, offsetof(struct layer_weights, shared_expert_gate)},
 
     [ROLE_EXPERT_GATE] = {ROLE_MATRIX, offsetof(struct expert, gate)},
     [ROLE_EXPERT_UP] = {ROLE_MATRIX, offsetof(struct expert, up)},
@@ -150,8 +150,8 @@ static bool ffn_wants(const struct model_spec *spec, enum role role, bool moe)
     case ROLE_SHARED_UP:
     case ROLE_SHARED_DOWN:
         return moe && spec->moe.shared_intermediate_size > 0;
-    case ROLE_SHARED_SWITCH:
-        return moe && spec->moe.shared_switch;
+    case ROLE_SHARED_EXPERT_GATE:
+        return moe && spec->moe.shared_expert_gate;
     case ROLE_EXPERT_GATE:
     case ROLE_EXPERT_UP:
         return moe && !spec->moe.gate_up_interleaved;
@@ -255,7 +255,7 @@ void roles_shape(const struct model_spec *spec, enum role role, int *n_out, int 
         [ROLE_SHARED_GATE] = {moe->shared_intermediate_size, hidden},
         [ROLE_SHARED_UP] = {moe->shared_intermediate_size, hidden},
         [ROLE_SHARED_DOWN] = {hidden, moe->shared_intermediate_size},
-        [ROLE_SHARED_SWITCH] = {1, hidden},
+        [ROLE_SHARED_EXPERT_GATE] = {1, hidden},
         [ROLE_EXPERT_GATE] = {moe->moe_intermediate_size, hidden},
         [ROLE_EXPERT_UP] = {moe->moe_intermediate_size, hidden},
         [ROLE_EXPERT_GATE_UP] = {2 * moe->moe_intermediate_size, hidden},

@@ -366,7 +366,7 @@ static void prepare_wanted(struct session *s)
     p->sequences = p->logit_rows = NULL;
     p->positions = s->wanted_positions;
     p->runs = s->wanted_runs;
-    p->remembered = true;
+    p->kv_stored = true;
     for (int i = 0; i < p->n; i++) {
         const int row = s->logit_rows[i];
         s->wanted_positions[i] = s->positions[row];

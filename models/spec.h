@@ -70,7 +70,7 @@ struct moe_spec {
     bool group_by_two;            /* deepseek_v3: a group counts by its two best, not its best */
     int shared_intermediate_size; /* qwen2_moe: shared_expert_intermediate_size; 0: no shared expert
                                    */
-    bool shared_switch;           /* qwen2_moe: constant; the shared expert's sigmoid gate */
+    bool shared_expert_gate;      /* qwen2_moe: constant; the shared expert's sigmoid gate */
     bool gate_up_interleaved;     /* gpt_oss: constant; ROLE_EXPERT_GATE_UP holds both */
     float swiglu_limit;           /* gpt_oss: swiglu_limit; its clamped gate; 0: the usual one */
 };
@@ -131,11 +131,11 @@ struct model_spec {
     int num_attention_heads;   /* llama: num_attention_heads, gpt2: n_head */
     int num_key_value_heads;   /* llama: num_key_value_heads */
     int head_dim;              /* llama: head_dim, else hidden_size / num_attention_heads */
-    int qkv_groups;     /* gpt_neox: num_attention_heads; a fused q, k, v is cut into so many groups
-                           of [q k v], else one */
-    float clip_qkv;     /* olmo: clip_qkv; 0: none */
-    float query_growth; /* ministral3: llama_4_scaling_beta; queries times 1 + it * log(1 + floor(
-                           position / original_max_position_embeddings)) */
+    int qkv_groups; /* gpt_neox: num_attention_heads; a fused q, k, v is cut into so many groups
+                       of [q k v], else one */
+    float clip_qkv; /* olmo: clip_qkv; 0: none */
+    float llama_4_scaling_beta;   /* ministral3: of the rope; queries times 1 + it * log(1 +
+                                     floor(position / original_max_position_embeddings)) */
     enum qk_norm qk_norm;         /* qwen3: constant */
     bool qk_norm_after_rope;      /* hunyuan_v1_dense: constant */
     float attn_logit_softcapping; /* gemma2: attn_logit_softcapping; 0: none */

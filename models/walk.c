@@ -11,7 +11,7 @@
 
 static const role_set left_alone = ROLE_BIT(ROLE_EMBEDDING) | ROLE_BIT(ROLE_POSITIONS) |
                                    ROLE_BIT(ROLE_TOKEN_TYPES) | ROLE_BIT(ROLE_ROUTER) |
-                                   ROLE_BIT(ROLE_SHARED_SWITCH);
+                                   ROLE_BIT(ROLE_SHARED_EXPERT_GATE);
 
 static void go_on(struct walk *walk)
 {

@@ -50,7 +50,7 @@ struct layer_weights {
     const float *router_correction; /* [num_experts] or NULL */
     struct expert *experts;         /* [num_experts] */
     struct expert shared;
-    struct linear shared_switch;
+    struct linear shared_expert_gate;
 };
 
 struct weights {

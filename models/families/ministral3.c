@@ -10,7 +10,7 @@ static void configure(struct config *c, struct model_spec *spec)
     config_require_rope(c);
     const struct json *const rope = json_get(c->root, "rope_parameters");
     if (!config_says_nothing(json_get(rope, "llama_4_scaling_beta"))) /* 0: none */
-        spec->query_growth = (float)config_positive(c, rope, "llama_4_scaling_beta", 0);
+        spec->llama_4_scaling_beta = (float)config_positive(c, rope, "llama_4_scaling_beta", 0);
     config_windows(c, spec, config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, 0), 0);
 }
 

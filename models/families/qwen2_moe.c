@@ -37,7 +37,7 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->biases = config_roles(c, "qkv_bias", ROLES_QKV, true);
     spec->moe.shared_intermediate_size =
         config_size(c, "shared_expert_intermediate_size", CONFIG_MAX_SIZE);
-    spec->moe.shared_switch = true;
+    spec->moe.shared_expert_gate = true;
 }
 
 const struct family family_qwen2_moe = {

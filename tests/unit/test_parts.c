@@ -122,7 +122,7 @@ static int each_float(const struct pass *p, const struct model_spec *spec, float
                {p->query, n * heads},
                {p->key, n * kv},
                {p->value, n * kv},
-               {p->mixed, n * heads},
+               {p->attn_output, n * heads},
                {p->attend_scratch, p->size.n_attend_scratch},
                {p->gate, p->n_gate},
                {p->up, n * (size_t)spec->intermediate_size},

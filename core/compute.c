@@ -1,7 +1,8 @@
 /*
  * The thread pool. Threads are made once. A thread that waits, for the next run or at a barrier,
  * spins for a moment, since most waits are short, and then sleeps, since a longer one means that
- * somebody else has the CPU.
+ * somebody else has the CPU. With more threads than CPUs it sleeps at once: it would spin on the
+ * CPU that the thread it waits for needs.
  */
 #include "core/compute.h"
 
@@ -47,6 +48,7 @@ struct compute {
 
     const struct kernels *kernels;
     int n_threads;
+    bool has_cpus; /* one for each thread, if nobody else wants them */
     int n_started;
     struct worker *workers; /* [n_threads] */
     pthread_t *threads;     /* [n_threads], the first unused */
@@ -96,7 +98,7 @@ static bool spin_change(atomic_uint *counter, unsigned old, int max_spins)
  * slept. */
 static bool wait_change(struct compute *c, atomic_uint *counter, unsigned old, int max_spins)
 {
-    if (spin_change(counter, old, max_spins))
+    if (spin_change(counter, old, c->has_cpus ? max_spins : 0))
         return false;
     atomic_fetch_add(&c->n_sleeping.n, 1);
     while (atomic_load(counter) == old)
@@ -202,9 +204,11 @@ struct compute *compute_open(int n_threads, const char *level, struct err *e)
         err_no_memory(e);
         return NULL;
     }
+    const int n_cpus = min_int(cpus_usable(), MAX_THREADS);
     *c = (struct compute){.kernels = kernels,
-                          .n_threads = n_threads ? n_threads : min_int(cpus_usable(), MAX_THREADS),
+                          .n_threads = n_threads ? n_threads : n_cpus,
                           .alone_next = FEWEST_ALONE};
+    c->has_cpus = c->n_threads <= n_cpus;
     c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);
     c->threads = calloc((size_t)c->n_threads, sizeof *c->threads);
     if (!c->workers || !c->threads)

@@ -59,13 +59,14 @@ static bool counts_inner(const char *stem)
     return first && strstr(first + 2, "{}");
 }
 
-static void claim(struct binder *b, const struct tensor *t)
+/* The first role of a tensor counts the parameters that it holds. */
+static void claim(struct binder *b, const struct tensor *t, size_t n_parameters)
 {
     const size_t i = (size_t)(t - checkpoint_tensor_at(b->checkpoint, 0));
     if (b->claimed[i])
         return;
     b->claimed[i] = true;
-    b->totals->n_parameters += (size_t)tensor_count(t);
+    b->totals->n_parameters += n_parameters;
     b->totals->n_bytes += t->n_bytes;
 }
 
@@ -104,7 +105,7 @@ static const struct tensor *find(struct binder *b, const char *stem, struct numb
 {
     const struct tensor *const t = look_up(b, stem, at, suffix);
     if (t)
-        claim(b, t);
+        claim(b, t, (size_t)tensor_count(t));
     return t;
 }
 
@@ -325,12 +326,15 @@ static const struct tensor *find_embedding(struct binder *b, const char *stem, c
                : find(b, family_stem(b->family, ROLE_HEAD), at, suffix);
 }
 
-/* The part of a quantised matrix behind that suffix; NULL where the format or the checkpoint has
- * none. */
+/* The part of a quantised matrix behind that suffix, which stands for so many parameters; NULL
+ * where the format or the checkpoint has none. */
 static const struct tensor *find_part(struct binder *b, const struct tensor_entry *entry,
-                                      struct numbers at, const char *suffix)
+                                      struct numbers at, const char *suffix, size_t n_parameters)
 {
-    return suffix ? find(b, entry->stem, at, suffix) : NULL;
+    const struct tensor *const t = suffix ? look_up(b, entry->stem, at, suffix) : NULL;
+    if (t)
+        claim(b, t, n_parameters);
+    return t;
 }
 
 /* True where the matrix is stored quantised: its scales are there. *quant stays NULL after a
@@ -343,14 +347,14 @@ static bool find_quant(struct binder *b, const struct tensor_entry *entry, struc
     if (!b->quant->is_set)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(s->scales) && !parts.scales; i++)
-        parts.scales = find_part(b, entry, at, s->scales[i]);
+        parts.scales = find_part(b, entry, at, s->scales[i], 0);
     if (!parts.scales)
         return false;
-    parts.codes = find_part(b, entry, at, s->codes);
-    parts.zeros = find_part(b, entry, at, s->zeros);
-    parts.g_idx = find_part(b, entry, at, s->g_idx);
-    parts.shape = find_part(b, entry, at, s->shape);
-    const size_t n_matrices = together ? (size_t)b->spec->moe.num_experts : 1;
+    const size_t n_rows = (size_t)f->n_all * (size_t)(together ? b->spec->moe.num_experts : 1);
+    parts.codes = find_part(b, entry, at, s->codes, n_rows * (size_t)f->n_in);
+    parts.zeros = find_part(b, entry, at, s->zeros, 0);
+    parts.g_idx = find_part(b, entry, at, s->g_idx, 0);
+    parts.shape = find_part(b, entry, at, s->shape, 0);
     const struct quant_format format =
         parts.codes ? quant_config_of_matrix(b->quant, &parts, f->n_in) : b->quant->format;
     struct quant *const q = arena_alloc(b->arena, sizeof *q);
@@ -359,7 +363,7 @@ static bool find_quant(struct binder *b, const struct tensor_entry *entry, struc
     else if (!parts.codes)
         err_set(b->e, ERR_LOAD, "the tensor \"%.160s\" scales a matrix that is not there",
                 parts.scales->name);
-    else if (quant_init(q, &format, &parts, n_matrices * (size_t)f->n_all, (size_t)f->n_in, b->e))
+    else if (quant_init(q, &format, &parts, n_rows, (size_t)f->n_in, b->e))
         *quant = q;
     return true;
 }

@@ -12,7 +12,7 @@
 
 /* What was bound, for the card. */
 struct bind_totals {
-    size_t n_parameters; /* tied tensors once */
+    size_t n_parameters; /* tied tensors once; codes count as what they stand for, scales not */
     size_t n_bytes;
 };
 

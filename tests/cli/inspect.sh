@@ -19,6 +19,11 @@ succeeds "-c" inspect --json -c 128
 if [ $(($(field kv_bytes) * 4)) -eq "$whole" ]; then ok "memory grows with -c"; else fail "memory grows with -c" "$(field kv_bytes) of $whole"; fi
 succeeds "-w" inspect --json -w q4
 if [ "$(field weight_bytes)" -gt 0 ]; then ok "-w announces memory"; else fail "-w announces memory" "$(peek "$tmp/out")"; fi
+# However its matrices are stored, a model of these dims has as many parameters.
+for form in llama-ct-int4_asym llama-ct-int8_packed llama-gptq-desc_act llama-awq; do
+    run inspect -m tests/golden/quantised/$form
+    has "parameters of $form" '^parameters  *76096$'
+done
 refuses "-c beyond the model" 4 512 inspect -c 513
 refuses "-c beyond all" 4 512 inspect -c 2147483647
 refuses "a directory without a model" 3 "$tmp" inspect -m "$tmp"

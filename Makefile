@@ -171,9 +171,13 @@ install: $(TGEN) ## puts program, manual, model and completions under PREFIX=/us
 	$(Q)install -D -m 644 cli/tgen.1 $(SHARE)/man/man1/tgen.1
 	$(Q)install -d $(TALES) $(dir $(BASH_COMPLETION) $(ZSH_COMPLETION) $(FISH_COMPLETION))
 	$(Q)install -m 644 models/tales/* $(TALES)
+ifeq ($(CROSS),)
 	$(Q)$(abspath $(TGEN)) --completions bash > $(BASH_COMPLETION)
 	$(Q)$(abspath $(TGEN)) --completions zsh > $(ZSH_COMPLETION)
 	$(Q)$(abspath $(TGEN)) --completions fish > $(FISH_COMPLETION)
+else
+	@echo "without completions: tgen --completions bash|zsh|fish prints them, where this build runs"
+endif
 
 uninstall: ## takes away what install has put there
 	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/tgen $(SHARE)/man/man1/tgen.1

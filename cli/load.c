@@ -178,10 +178,9 @@ static void forget(struct worker *w, void *checkpoint)
 
 void load_tell_defaults(const struct loaded *l, bool quiet)
 {
-    const char *key = model_defaults(l->model)->unfollowed;
-    if (key != NULL)
+    for (const char *const *key = model_defaults(l->model)->unfollowed; *key; key++)
         terminal_note(quiet, "generation_config.json asks for \"%s\", which changes nothing here",
-                      key);
+                      *key);
 }
 
 void load_free(struct loaded *l)

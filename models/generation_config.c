@@ -30,9 +30,9 @@ static bool read_number(const struct json *file, const char *key, double min, do
     return true;
 }
 
-/* The first key of the file that changes what transformers draws and not what tgen does. `nothing`
- * is the value that asks for nothing, as null, false and an empty list do. */
-static const char *find_unfollowed(const struct json *file)
+/* The keys of the file that change what transformers draws and not what tgen does. `nothing` is the
+ * value that asks for nothing, as null, false and an empty list do. */
+static void find_unfollowed(const struct json *file, const char **unfollowed)
 {
     static const struct {
         const char *key;
@@ -55,14 +55,14 @@ static const char *find_unfollowed(const struct json *file)
         {"eta_cutoff", 0},
         {"top_h", 0},
     };
+    _Static_assert(ARRAY_LEN(keys) <= MODEL_MAX_UNFOLLOWED, "all may be there");
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const struct json *const j = json_get(file, keys[i].key);
         const enum json_type type = json_type(j);
         if (type == JSON_STRING || json_count(j) > 0 || json_bool(j, false) ||
             json_number(j, keys[i].nothing) != keys[i].nothing)
-            return keys[i].key;
+            *unfollowed++ = keys[i].key;
     }
-    return NULL;
 }
 
 static bool read_sampling(const struct json *file, struct model_defaults *d, struct err *e)
@@ -72,7 +72,7 @@ static bool read_sampling(const struct json *file, struct model_defaults *d, str
     if (d->has_do_sample && json_type(do_sample) != JSON_BOOL)
         return err_set(e, ERR_LOAD, "generation_config.json: \"do_sample\" must be true or false");
     d->do_sample = json_bool(do_sample, true);
-    d->unfollowed = find_unfollowed(file);
+    find_unfollowed(file, d->unfollowed);
 
     const struct json *const top_k = json_get(file, "top_k");
     int64_t k = 0;

@@ -52,6 +52,8 @@ int model_pass_rows(const struct model *m, int n_threads);
 /* eos_token_id of generation_config.json, else of config.json: one or a list. Borrowed. */
 const int32_t *model_eos(const struct model *m, int *n);
 
+enum { MODEL_MAX_UNFOLLOWED = 16 };
+
 /* What generation_config.json says of sampling; a member counts only where its flag is set, because
  * a default that transformers would fill in is nobody's wish. */
 struct model_defaults {
@@ -60,7 +62,8 @@ struct model_defaults {
     bool do_sample; /* false: greedy */
     float temperature, top_p, min_p, typical_p, repetition_penalty;
     int top_k;
-    const char *unfollowed; /* a key that asks for what nothing here does, else NULL */
+    const char *unfollowed[MODEL_MAX_UNFOLLOWED + 1]; /* keys that ask for what nothing here does,
+                                                         then NULL */
 };
 const struct model_defaults *model_defaults(const struct model *m);
 

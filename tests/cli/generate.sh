@@ -135,9 +135,10 @@ cp "$tmp/out" "$tmp/of_flag"
 if cmp -s "$tmp/of_file" "$tmp/of_flag"; then fail "a flag's looks back 64" "to the beginning"; else ok "a flag's looks back 64"; fi
 run -m "$tmp/eos" --repeat-last-n 64 -n 150 "$once"
 same "--repeat-last-n goes with the file's" "$tmp/of_flag" "$tmp/out"
-sets ngrams '{"no_repeat_ngram_size": 3}'
+sets ngrams '{"no_repeat_ngram_size": 3, "num_beams": 4}'
 run -m "$tmp/eos" -n 1 "$once"
 has "what is not followed is noted" '^tgen: note: generation_config.json asks for "no_repeat_ngram_size", which changes nothing here$' "$tmp/err"
+has "and each other key" '^tgen: note: generation_config.json asks for "num_beams", which changes nothing here$' "$tmp/err"
 
 # The greedy text says "a red ball" twice; with penalties the second one goes.
 run --temp 0 -n 40 "$once"

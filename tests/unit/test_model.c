@@ -385,7 +385,7 @@ static void test_generation_config(void **state)
     const struct model_defaults *const d = model_defaults(m);
     assert_true(d->has_top_k && d->top_k == 7);
     assert_false(d->has_temperature || d->has_top_p || d->has_do_sample);
-    assert_null(d->unfollowed);
+    assert_null(d->unfollowed[0]);
     model_close(m);
     checkpoint_close(c);
 }

@@ -11,6 +11,7 @@
 #include "cli/completions.h"
 #include "cli/help.h"
 #include "cli/terminal.h"
+#include "core/thread.h"
 
 /* A descriptor 0, 1 or 2 that came closed would otherwise be the next file that is opened, and the
  * answer would go there. It is opened the wrong way round, so that its use still fails. */
@@ -48,26 +49,45 @@ static bool run(const struct command *command, const struct options *o, bool nam
     return command->run(o, e);
 }
 
+static bool run_words(int argc, char **argv, struct err *e)
+{
+    if (argc > 1 && strcmp(argv[1], "help") == 0)
+        return run_help(argc, argv, e);
+    struct options o = {.n_words = 0};
+    const struct command *named = argc > 1 ? command_find(argv[1]) : NULL;
+    const struct command *command = named != NULL ? named : command_list;
+    const bool ok =
+        options_init(&o, argc, e) &&
+        options_parse(&o, argc, argv, named != NULL ? 2 : 1, command->bit, command->name, e) &&
+        run(command, &o, named != NULL, e);
+    options_free(&o);
+    return ok;
+}
+
+struct invocation {
+    int argc;
+    char **argv;
+    bool ok;
+    struct err e;
+};
+
+static void *run_invocation(void *context)
+{
+    struct invocation *const i = context;
+    i->ok = run_words(i->argc, i->argv, &i->e);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     open_missing_descriptors();
     signal(SIGXFSZ, SIG_IGN); /* a file at its largest size is then an error like a full disk */
-    struct err e = {.code = ERR_NONE};
-    struct options o = {.n_words = 0};
-    bool ok;
-    if (argc > 1 && strcmp(argv[1], "help") == 0) {
-        ok = run_help(argc, argv, &e);
-    } else {
-        const struct command *named = argc > 1 ? command_find(argv[1]) : NULL;
-        const struct command *command = named != NULL ? named : command_list;
-        ok =
-            options_init(&o, argc, &e) &&
-            options_parse(&o, argc, argv, named != NULL ? 2 : 1, command->bit, command->name, &e) &&
-            run(command, &o, named != NULL, &e);
-    }
-    options_free(&o);
-    if (ok)
+    struct invocation i = {.argc = argc, .argv = argv};
+    const int error = thread_run_first(run_invocation, &i);
+    if (error)
+        err_set(&i.e, ERR_RUNTIME, "no thread can be started: %s", strerror(error));
+    if (i.ok)
         return 0;
-    terminal_error(&e);
-    return (int)e.code;
+    terminal_error(&i.e);
+    return (int)i.e.code;
 }

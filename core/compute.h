@@ -33,7 +33,8 @@ int compute_n_threads(const struct compute *c);
 const struct kernels *compute_kernels(const struct compute *c);
 
 /* Runs task on every worker, or on the caller as the only one where the CPUs are busy, and returns
- * when all have finished. Not reentrant. */
+ * when all have finished. Not reentrant. The caller's stack must be as large as core/thread.h makes
+ * them. */
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context);
 
 /* Waits until every worker has come here; what each wrote before is visible to all behind it. */

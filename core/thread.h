@@ -11,4 +11,9 @@
 /* Returns 0 or an error number, as pthread_create does. */
 int thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 
+/* Calls run(context) for a process's first thread, whose stack has the size that the user allows:
+ * on that thread, or, where it is too small, on another that also takes its signals. Returns when
+ * run has, 0 or an error number as above. What run returns is dropped. */
+int thread_run_first(void *(*run)(void *context), void *context);
+
 #endif

@@ -98,6 +98,15 @@ if command -v timeout >/dev/null; then
     interrupted 1 --json
     has "SIGINT and --json" '"finish_reason":"interrupted"'
     if [ $code -eq 130 ]; then ok "SIGINT and --json end with 130"; else fail "SIGINT and --json end with 130" "exit $code"; fi
+    (ulimit -s 256 && interrupted 1 && exit $code) # on a thread that is not the first
+    code=$?
+    if [ $code -eq 130 ] && [ -s "$tmp/out" ]; then ok "SIGINT with a small stack"; else fail "SIGINT with a small stack" "exit $code: $(peek "$tmp/err")"; fi
+    (
+        ulimit -s 256
+        sleep 3 | timeout --foreground --preserve-status --signal=INT 1 "$TGEN" batch -q
+    ) >"$tmp/out" 2>"$tmp/err"
+    code=$?
+    if [ $code -eq 130 ]; then ok "SIGINT while it waits, with a small stack"; else fail "SIGINT while it waits, with a small stack" "exit $code: $(peek "$tmp/err")"; fi
 else
     skip "SIGINT" "there is no timeout(1)"
 fi

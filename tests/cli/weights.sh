@@ -35,6 +35,21 @@ for model in llama-awq llama-gptq llama-gptq-desc_act llama-ct-int4_asym llama-c
     done
     same "$model with -w q4 on 3 threads" "$tmp/logits.1" "$tmp/logits.3"
 done
+
+# The user may allow little stack; matrices in columns take the most.
+little_stack() (
+    ulimit -s 256
+    exec "$@"
+)
+for threads in 1 2; do
+    run -m tests/golden/quantised/llama-awq -t $threads --ids 1,2,3,4,5,6,7,8,9 --print-ids --temp 0 -n 4
+    cp "$tmp/out" "$tmp/much"
+    as=little_stack succeeds "a small stack, $threads threads" \
+        -m tests/golden/quantised/llama-awq -t $threads --ids 1,2,3,4,5,6,7,8,9 --print-ids --temp 0 -n 4
+    same "a small stack, $threads threads, the same ids" "$tmp/much" "$tmp/out"
+done
+as=little_stack refuses "a small stack, and an error" 2 "unknown option" --no-such-option
+
 succeeds "a model that is quantised already" -w q4 -m tests/golden/quantised/llama-ct-int4 --ids 1 --print-ids -n 2
 
 finish

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "cli/fault.h"
 #include "cli/locate.h"
 #include "cli/terminal.h"
 #include "core/thread.h"
@@ -27,6 +28,7 @@ bool load_checkpoint(struct loaded *l, const struct options *o, struct err *e)
         return false;
     l->checkpoint = checkpoint_open(dir, e);
     free(dir);
+    fault_watch(l->checkpoint);
     return l->checkpoint != NULL;
 }
 
@@ -192,6 +194,7 @@ void load_free(struct loaded *l)
     compute_close(l->compute);
     model_close(l->model);
     tokenizer_free(l->tokenizer);
+    fault_watch(NULL);
     checkpoint_close(l->checkpoint);
     *l = (struct loaded){.checkpoint = NULL};
 }

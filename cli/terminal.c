@@ -22,17 +22,15 @@ bool terminal_has_colour(int fd)
            isatty(fd);
 }
 
-static void print_sentence(const char *label, const char *colour, const char *sentence)
+const char *terminal_error_label(void)
 {
-    const bool coloured = terminal_has_colour(STDERR_FILENO);
-    fprintf(stderr, "%stgen:%s %s%s\n", coloured ? colour : "", coloured ? "\033[0m" : "", label,
-            sentence);
+    return terminal_has_colour(STDERR_FILENO) ? "\033[1;31mtgen:\033[0m " : "tgen: ";
 }
 
 void terminal_error(const struct err *e)
 {
     if (e->text[0] != '\0')
-        print_sentence("", "\033[1;31m", e->text);
+        fprintf(stderr, "%s%s\n", terminal_error_label(), e->text);
 }
 
 void terminal_note(bool quiet, const char *fmt, ...)
@@ -45,7 +43,8 @@ void terminal_note(bool quiet, const char *fmt, ...)
     vsnprintf(sentence, sizeof sentence, fmt, args);
     va_end(args);
     utf8_clean(sentence, sizeof sentence);
-    print_sentence("note: ", "\033[1m", sentence);
+    fprintf(stderr, "%s note: %s\n",
+            terminal_has_colour(STDERR_FILENO) ? "\033[1mtgen:\033[0m" : "tgen:", sentence);
 }
 
 void terminal_stat(const char *label, const char *fmt, ...)

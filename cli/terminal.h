@@ -11,6 +11,9 @@
 /* "tgen: SENTENCE". Says nothing where there is no sentence. */
 void terminal_error(const struct err *e);
 
+/* What stands before the sentence, in colour where stderr shows it. */
+const char *terminal_error_label(void);
+
 /* A sentence of the same form that is no error; unless `quiet`. */
 void terminal_note(bool quiet, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -45,8 +45,8 @@ struct shard {
 
 struct checkpoint {
     char *dir;
-    struct arena arena; /* names, tables, the list of files */
-    struct mapped_file *files;
+    struct arena arena;                /* names, tables, the list of files */
+    struct mapped_file *_Atomic files; /* a handler may read it at any time */
     bool loaded;
     struct tensor *tensors;        /* [n_tensors] in the order of the files */
     const struct tensor **by_name; /* [n_tensors] sorted */
@@ -441,4 +441,13 @@ const char *checkpoint_tensor_file(const struct checkpoint *c, const struct tens
         assert(f);
     }
     return f->name;
+}
+
+const char *checkpoint_file_at(const struct checkpoint *c, const void *address)
+{
+    const uintptr_t at = (uintptr_t)address;
+    for (const struct mapped_file *f = c->files; f; f = f->next)
+        if (at - (uintptr_t)f->bytes.data < f->bytes.size)
+            return f->name;
+    return NULL;
 }

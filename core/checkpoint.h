@@ -48,6 +48,10 @@ const struct tensor *checkpoint_tensor_at(const struct checkpoint *c, size_t i);
 /* The file that it lies in. */
 const char *checkpoint_tensor_file(const struct checkpoint *c, const struct tensor *t);
 
+/* The name of the file that is mapped at `address`, NULL where none is. May be called by a handler
+ * of signals. */
+const char *checkpoint_file_at(const struct checkpoint *c, const void *address);
+
 /* For a caller that waits for something else anyway: readies some of the tensors' pages
  * (file_touch), a moment's work, and moves on the place, which begins as {0, 0}. False where
  * nothing is left to do. */

@@ -2,7 +2,8 @@
  * Read-only mappings. MAP_PRIVATE, so that nothing here could ever write a model back; large pages
  * are a wish. No file is prefetched as a whole: that would make opening wait for the disk, and the
  * kernel's own read-ahead serves the first pass over the weights. A file that another process cuts
- * short while it is mapped raises SIGBUS; that is the price of not copying it.
+ * short while it is mapped raises SIGBUS; that is the price of not copying it, and cli/fault.c says
+ * which file it was.
  */
 #include "core/file.h"
 

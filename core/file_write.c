@@ -15,6 +15,11 @@
 
 static bool fail(const struct file_write *f, int cause, struct err *e)
 {
+    if (cause ==
+        EFAULT) /* from a mapping whose file was cut short: read here, it would be SIGBUS */
+        return err_set(e, ERR_RUNTIME,
+                       "cannot write to %s: its source was cut short, or the disk of that fails",
+                       f->path);
     return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", f->path, strerror(cause));
 }
 

@@ -153,6 +153,34 @@ else
     skip "SIGTERM and SIGINT" "this env(1) cannot reset signals"
 fi
 
+# ---- weights that go away ------------------------------------------------------------------------------------------
+
+# Somebody cuts the file short: the answers that are there stay, and the job goes on once the file is whole again.
+mkdir "$tmp/model"
+cp "$tales"/* "$tmp/model"
+for threads in 1 2; do
+    rm -f "$tmp/answers"
+    "$TGEN" batch -q -m "$tmp/model" -t $threads --parallel 1 --cpu scalar -o "$tmp/answers" "$tmp/lines" </dev/null 2>"$tmp/err" &
+    program=$!
+    while kill -0 $program 2>/dev/null && [ ! -s "$tmp/answers" ]; do sleep 0.02; done
+    : >"$tmp/model/model.safetensors"
+    wait $program
+    code=$?
+    printf 'tgen: %s: model.safetensors: was cut short while in use, or its disk fails\n' "$tmp/model" >"$tmp/sentence"
+    if [ $code -eq 1 ] && cmp -s "$tmp/err" "$tmp/sentence"; then
+        ok "weights are cut short, $threads threads"
+    else
+        fail "weights are cut short, $threads threads" "exit $code: $(peek "$tmp/err")"
+    fi
+    whole "weights are cut short, $threads threads" "$tmp/answers"
+    cat "$tales/model.safetensors" >"$tmp/model/model.safetensors"
+    run batch -q -m "$tmp/model" --cpu scalar -t 1 -o "$tmp/answers" "$tmp/lines"
+    run batch --cpu scalar -t 1 --ordered "$tmp/lines"
+    sort "$tmp/out" >"$tmp/scalar"
+    sort "$tmp/answers" >"$tmp/sorted_out"
+    same "weights are whole again, and the same in the end" "$tmp/scalar" "$tmp/sorted_out"
+done
+
 # ---- a full disk ---------------------------------------------------------------------------------------------------
 
 # A limit on the size of files stops a write in the midst of a line, as a full disk does.

@@ -111,6 +111,35 @@ else
     skip "SIGINT" "there is no timeout(1)"
 fi
 
+# ---- weights that go away ------------------------------------------------------------------------------------------
+
+# started COMMAND...: runs it in the background, and returns when it has begun to answer.
+started() {
+    : >"$tmp/out"
+    "$@" </dev/null >"$tmp/out" 2>"$tmp/err" &
+    program=$!
+    while kill -0 $program 2>/dev/null && [ ! -s "$tmp/out" ]; do sleep 0.02; done
+}
+cp "$tales/model.safetensors" "$tmp/weights"
+ln -sf "$tmp/weights" "$tmp/long/model.safetensors"
+started "$TGEN" -m "$tmp/long" --ignore-eos -n 20000 "$once"
+: >"$tmp/weights"
+wait $program
+code=$?
+if [ $code -eq 1 ] && grep -qx "tgen: $tmp/long: model.safetensors: was cut short while in use, or its disk fails" "$tmp/err"; then
+    ok "weights that are cut short"
+else
+    fail "weights that are cut short" "exit $code: $(peek "$tmp/err")"
+fi
+cp "$tales/model.safetensors" "$tmp/weights"
+started "$TGEN" -m "$tmp/long" --ignore-eos -n 20000 "$once"
+kill -s BUS $program
+wait $program 2>/dev/null
+code=$?
+if [ $code -eq 135 ] && [ ! -s "$tmp/err" ]; then ok "SIGBUS for another reason"; else fail "SIGBUS for another reason" "exit $code: $(peek "$tmp/err")"; fi
+
+# ---- Ctrl-C with nobody reading ------------------------------------------------------------------------------------
+
 # stdout is a pipe that nobody empties.
 if env --default-signal=INT true 2>/dev/null; then
     mkfifo "$tmp/pipe"

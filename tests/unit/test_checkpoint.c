@@ -6,6 +6,7 @@
 
 #include "core/checkpoint.h"
 #include "core/file.h"
+#include "core/file_write.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -404,6 +405,45 @@ static void the_bundled_model(void **state)
     checkpoint_close(c);
 }
 
+/* What a handler of signals asks. */
+static void the_file_at_an_address(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct bytes config, other;
+    write_text("config.json", "{}");
+    write_text("other", "1234");
+    struct checkpoint *c = checkpoint_open(dir, &e);
+    assert_non_null(c);
+    assert_null(checkpoint_file_at(c, "nothing is mapped yet"));
+    assert_true(checkpoint_file(c, "config.json", &config, &e));
+    assert_true(checkpoint_file(c, "other", &other, &e));
+    assert_string_equal(checkpoint_file_at(c, config.data), "config.json");
+    assert_string_equal(checkpoint_file_at(c, config.data + 1), "config.json");
+    assert_string_equal(checkpoint_file_at(c, other.data + 3), "other");
+    assert_null(checkpoint_file_at(c, config.data + 2));
+    assert_null(checkpoint_file_at(c, other.data - 1));
+    assert_null(checkpoint_file_at(c, NULL));
+    checkpoint_close(c);
+}
+
+/* The system does not raise a signal then. */
+static void a_copy_of_a_file_cut_short(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct bytes source;
+    struct file_write copy;
+    write_text("source", "1234");
+    assert_true(file_map(path_of("source"), &source, &e));
+    write_text("source", "");
+    assert_true(file_write_open(&copy, dir, "copy", source.size, &e));
+    assert_false(file_write_at(&copy, 0, source.data, source.size, &e));
+    check_sentence(&e, ERR_RUNTIME, "/copy: its source was cut short");
+    file_write_abandon(&copy);
+    file_unmap(source);
+}
+
 #define WITH_DIR(test) cmocka_unit_test_setup_teardown(test, make_dir, remove_dir)
 
 int main(void)
@@ -423,6 +463,8 @@ int main(void)
         WITH_DIR(a_file_beyond_4_gib),
         WITH_DIR(shards),
         WITH_DIR(no_tensor_files),
+        WITH_DIR(the_file_at_an_address),
+        WITH_DIR(a_copy_of_a_file_cut_short),
         cmocka_unit_test(the_bundled_model),
     };
     for (size_t i = 0; i < ARRAY_LEN(broken); i++) {

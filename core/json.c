@@ -2,6 +2,7 @@
  * JSON over cJSON 1.7. What cJSON does with odd input, and what callers of this file get:
  *
  * - nesting: refused beyond 1000 levels, CJSON_NESTING_LIMIT, which bounds its recursion
+ * - many values: a node takes 40 times the two bytes that make one; refused beyond MAX_VALUES
  * - NUL and \u0000: cJSON would cut the string there in silence; refused here
  * - lone surrogates: refused by cJSON; pairs become one character of UTF-8
  * - bytes that are no UTF-8: kept, so json_text may hold any byte but NUL
@@ -20,6 +21,19 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The header of a file of 300,000 tensors, more than models have, holds 2.4 million. */
+enum { MAX_VALUES = 1 << 22 };
+
+/* Whether it may hold more: every value but the first stands behind a comma or a bracket. Those in
+ * strings count as well, of which no text has as many. */
+static bool holds_too_many(const char *text, size_t n)
+{
+    size_t n_values = 1;
+    for (size_t i = 0; i < n; i++)
+        n_values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    return n_values > MAX_VALUES;
+}
 
 /* Offset of the first NUL or escaped NUL, n where there is none. */
 static size_t find_nul(const char *text, size_t n)
@@ -81,6 +95,10 @@ struct json *json_parse(const char *text, size_t n, struct err *e)
     }
     if (skip_space(text, n, 0) == n) {
         err_set(e, ERR_LOAD, "not JSON: there is nothing but white space");
+        return NULL;
+    }
+    if (holds_too_many(text, n)) {
+        err_set(e, ERR_LOAD, "JSON of more than %d values", MAX_VALUES);
         return NULL;
     }
     const char *end = NULL;

@@ -1,7 +1,8 @@
 /*
  * JSON text -> a read-only tree. The only user of cJSON, so that the rest of the program neither
  * sees its types nor depends on how it treats bad input: text must be one value with nothing but
- * white space behind it, nesting is limited, and duplicate keys are refused where a caller asks.
+ * white space behind it, nesting and the number of values are limited, and duplicate keys are
+ * refused where a caller asks.
  */
 #ifndef CORE_JSON_H
 #define CORE_JSON_H
@@ -16,7 +17,7 @@ struct json; /* a node; the root is owned by whoever parsed, all others are borr
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
 /* Parses text[0..n), which need not be terminated. NULL and ERR_LOAD with the byte offset where it
- * is no JSON, or ERR_RUNTIME where memory runs out. */
+ * is no JSON, or where it holds millions of values, or ERR_RUNTIME where memory runs out. */
 struct json *json_parse(const char *text, size_t n, struct err *e);
 
 void json_free(struct json *root);

@@ -241,6 +241,30 @@ static void nesting_is_limited(void **state)
     free(text);
 }
 
+/* Of values, not of bytes: a long string takes no more than its text. */
+static void values_are_limited(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 22, N = 2 * MANY + 3 };
+    char *text = malloc(N);
+    assert_non_null(text);
+    struct err e;
+    static const char *const values[] = {"0,", "[[", "{ "};
+    for (size_t v = 0; v < ARRAY_LEN(values); v++) {
+        text[0] = '[';
+        for (size_t i = 1; i < N; i++)
+            text[i] = values[v][(i - 1) % 2];
+        assert_null(json_parse(text, N, &e));
+        check_sentence(&e, ERR_LOAD, "JSON of more than 4194304 values");
+    }
+    memset(text, 'x', N);
+    text[0] = text[N - 1] = '"';
+    struct json *j = json_parse(text, N, &e);
+    assert_non_null(j);
+    json_free(j);
+    free(text);
+}
+
 /* ---- duplicate keys -------------------------------------------------------------------------- */
 
 /* An object of n members, where the one at `at` has the name of the one at `same`. */
@@ -359,6 +383,7 @@ int main(void)
         cmocka_unit_test(refusals),
         cmocka_unit_test(text_need_not_be_terminated),
         cmocka_unit_test(nesting_is_limited),
+        cmocka_unit_test(values_are_limited),
         cmocka_unit_test(duplicates_among_few_and_many),
         cmocka_unit_test(the_earliest_duplicate_is_named),
         cmocka_unit_test(only_objects_have_duplicates),

@@ -101,6 +101,10 @@ static void memory(void **state)
     expect_limit("4:cpu:/docker\n", UINT64_MAX);
     put("memory/docker/memory.limit_in_bytes", "9223372036854771712\n");
     expect_limit("9:memory:/docker\n", 9223372036854771712u);
+    put("memory.max", ""); /* no word is no limit, whatever stood where it would go */
+    char limit[32] = "1", none[32] = "";
+    assert_int_equal(cgroup_words(root, "memory.max", limit, none), 0);
+    expect_limit("0::/\n", UINT64_MAX);
     remove_all();
 }
 

@@ -67,6 +67,12 @@ static void write_text(const char *name, const char *text)
     write_file(name, text, strlen(text));
 }
 
+static size_t stored_bytes(const struct stored *t)
+{
+    const int count = t->shape[0] * (t->shape[1] ? t->shape[1] : 1);
+    return (size_t)count * (strcmp(t->dtype, "F32") == 0 ? 4 : 8);
+}
+
 /* model.safetensors with the tensors given, every value 0.25 (or NaN). */
 static void write_tensors(const struct stored *tensors, int n, float value)
 {
@@ -74,8 +80,7 @@ static void write_tensors(const struct stored *tensors, int n, float value)
     size_t used = 1, offset = 0;
     for (int i = 0; i < n; i++) {
         const struct stored *const t = &tensors[i];
-        const int count = t->shape[0] * (t->shape[1] ? t->shape[1] : 1);
-        const size_t bytes = (size_t)count * (strcmp(t->dtype, "F32") == 0 ? 4 : 8);
+        const size_t bytes = stored_bytes(t);
         char shape[32];
         snprintf(shape, sizeof shape, t->shape[1] ? "%d,%d" : "%d", t->shape[0], t->shape[1]);
         used += (size_t)snprintf(
@@ -95,6 +100,25 @@ static void write_tensors(const struct stored *tensors, int n, float value)
         memcpy(file + 8 + used + at, &value, sizeof value);
     write_file("model.safetensors", file, 8 + used + offset);
     free(file);
+}
+
+/* The same, with another value in those of the tensors whose names hold `part`. */
+static void write_tensors_but(const struct stored *tensors, int n, const char *part, float value)
+{
+    char path[128];
+    size_t behind = 0; /* bytes from a tensor to the end of the file */
+    write_tensors(tensors, n, 0.25f);
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    FILE *const f = fopen(path, "r+b");
+    assert_non_null(f);
+    for (int i = n - 1; i >= 0; i--) {
+        behind += stored_bytes(&tensors[i]);
+        assert_int_equal(fseek(f, -(long)behind, SEEK_END), 0);
+        for (size_t at = 0; strstr(tensors[i].name, part) && at < stored_bytes(&tensors[i]);
+             at += sizeof value)
+            assert_int_equal(fwrite(&value, sizeof value, 1, f), 1);
+    }
+    assert_int_equal(fclose(f), 0);
 }
 
 /* config.json: the llama above with more members behind (which may not repeat a key). */
@@ -413,25 +437,96 @@ static void test_nested_eos(void **state)
     arena_free(&arena);
 }
 
-/* NaN in the weights runs through to the logits and is nobody's error. */
-static void test_nan(void **state)
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* The first of the logits behind one token. */
+static float first_logit(void)
 {
-    (void)state;
     struct err e;
-    write_tensors(llama_tensors, N_TENSORS, NAN);
     struct checkpoint *const checkpoint = checkpoint_open(dir, &e);
     struct model *const m = model_open(checkpoint, &e);
+    if (!m)
+        fail_msg("%s", e.text);
     struct compute *const c = compute_open(1, NULL, &e);
     const struct session_params params = {.n_context = 4, .n_batch = 4, .n_rows = 1};
     struct session *const s = session_new(m, c, &params, &e);
     assert_non_null(s);
     const float *const logits = session_step(s, 1, &e);
     assert_non_null(logits);
-    assert_true(isnan(logits[0]));
+    const float first = logits[0];
     session_free(s);
     compute_close(c);
     model_close(m);
     checkpoint_close(checkpoint);
+    return first;
+}
+
+/* NaN in the weights runs through to the logits and is nobody's error. */
+static void test_nan(void **state)
+{
+    (void)state;
+    write_tensors(llama_tensors, N_TENSORS, NAN);
+    assert_true(isnan(first_logit()));
+}
+
+/* Clipping makes no number of it. */
+static void test_clipped_nan(void **state)
+{
+    (void)state;
+    static const struct stored olmo_tensors[] = {
+        {"model.embed_tokens.weight", "F32", {VOCAB, HIDDEN}},
+        {"model.layers.0.self_attn.q_proj.weight", "F32", {HIDDEN, HIDDEN}},
+        {"model.layers.0.self_attn.k_proj.weight", "F32", {HIDDEN / 2, HIDDEN}},
+        {"model.layers.0.self_attn.v_proj.weight", "F32", {HIDDEN / 2, HIDDEN}},
+        {"model.layers.0.self_attn.o_proj.weight", "F32", {HIDDEN, HIDDEN}},
+        {"model.layers.0.mlp.gate_proj.weight", "F32", {FFN, HIDDEN}},
+        {"model.layers.0.mlp.up_proj.weight", "F32", {FFN, HIDDEN}},
+        {"model.layers.0.mlp.down_proj.weight", "F32", {HIDDEN, FFN}},
+        {"lm_head.weight", "F32", {VOCAB, HIDDEN}},
+    };
+    write_config_with("\"llama\"", "\"olmo\", \"clip_qkv\": 0.5");
+    write_tensors_but(olmo_tensors, ARRAY_LEN(olmo_tensors), "v_proj", 0.5f);
+    assert_true(isfinite(first_logit()));
+    write_tensors_but(olmo_tensors, ARRAY_LEN(olmo_tensors), "v_proj", NAN);
+    assert_true(isnan(first_logit()));
+}
+
+#define EXPERT(i)                                                                                  \
+    {"model.layers.0.block_sparse_moe.experts." i ".w1.weight", "F32", {FFN, HIDDEN}},             \
+        {"model.layers.0.block_sparse_moe.experts." i ".w2.weight", "F32", {HIDDEN, FFN}},         \
+    {                                                                                              \
+        "model.layers.0.block_sparse_moe.experts." i ".w3.weight", "F32",                          \
+        {                                                                                          \
+            FFN, HIDDEN                                                                            \
+        }                                                                                          \
+    }
+
+/* The distance of rivals is relative to the best of them, which may be 0. */
+static void test_indifferent_router(void **state)
+{
+    (void)state;
+    static const struct stored phimoe_tensors[] = {
+        {"model.embed_tokens.weight", "F32", {VOCAB, HIDDEN}},
+        {"model.layers.0.input_layernorm.weight", "F32", {HIDDEN, 0}},
+        {"model.layers.0.input_layernorm.bias", "F32", {HIDDEN, 0}},
+        {"model.layers.0.self_attn.q_proj.weight", "F32", {HIDDEN, HIDDEN}},
+        {"model.layers.0.self_attn.k_proj.weight", "F32", {HIDDEN / 2, HIDDEN}},
+        {"model.layers.0.self_attn.v_proj.weight", "F32", {HIDDEN / 2, HIDDEN}},
+        {"model.layers.0.self_attn.o_proj.weight", "F32", {HIDDEN, HIDDEN}},
+        {"model.layers.0.post_attention_layernorm.weight", "F32", {HIDDEN, 0}},
+        {"model.layers.0.post_attention_layernorm.bias", "F32", {HIDDEN, 0}},
+        {"model.layers.0.block_sparse_moe.gate.weight", "F32", {3, HIDDEN}},
+        EXPERT("0"),
+        EXPERT("1"),
+        EXPERT("2"),
+        {"model.norm.weight", "F32", {HIDDEN, 0}},
+        {"model.norm.bias", "F32", {HIDDEN, 0}},
+        {"lm_head.weight", "F32", {VOCAB, HIDDEN}},
+    };
+    write_config_with("\"llama\"",
+                      "\"phimoe\", \"num_local_experts\": 3, \"num_experts_per_tok\": 2");
+    write_tensors_but(phimoe_tensors, ARRAY_LEN(phimoe_tensors), "gate", 0);
+    assert_true(isfinite(first_logit()));
 }
 
 /* What session_measure announces, and its refusals. */
@@ -485,6 +580,8 @@ int main(void)
         IN_DIR(test_generation_config),
         cmocka_unit_test(test_nested_eos),
         IN_DIR(test_nan),
+        IN_DIR(test_clipped_nan),
+        IN_DIR(test_indifferent_router),
         IN_DIR(test_context),
     };
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);

@@ -3,16 +3,6 @@
 # tests know more ways; here is what a user meets at the shell.
 . tests/cli/lib.sh
 
-# le64 N: eight bytes, little-endian.
-le64() {
-    n=$1 i=0
-    while [ $i -lt 8 ]; do
-        # shellcheck disable=SC2059 # the format is the byte
-        printf "\\$(printf %03o $((n % 256)))"
-        n=$((n / 256)) i=$((i + 1))
-    done
-}
-
 # weights HEADER BYTES: model.safetensors of the copy, with BYTES zeros behind the header.
 weights() {
     rm -f "$tmp/m/model.safetensors"

@@ -394,6 +394,19 @@ sed -n '1p;1p' "$tmp/together" >"$tmp/doubled"
 refuses "a doubled answer" 1 "line 2 of $tmp/doubled answers what was answered already" batch -o "$tmp/doubled" "$tmp/many"
 same "refusing changes nothing" "$tmp/expected" "$tmp/answers"
 
+# Answers go to what has no name of its own: a pipe, nothing, a file that was removed while it is open.
+"$TGEN" batch -q --ordered -o /dev/stdout "$tmp/good" </dev/null 2>"$tmp/err" | cat >"$tmp/piped"
+"$TGEN" batch -q --ordered "$tmp/good" </dev/null >"$tmp/plain"
+same "-o /dev/stdout is the pipe that it is" "$tmp/plain" "$tmp/piped"
+if [ -s "$tmp/err" ]; then fail "and says nothing" "$(peek "$tmp/err")"; else ok "and says nothing"; fi
+succeeds "-o /dev/null" batch -q -o /dev/null "$tmp/good"
+exec 3>"$tmp/nameless" 4<"$tmp/nameless"
+rm "$tmp/nameless"
+succeeds "-o of a file without a name" batch -q --ordered -o /dev/fd/3 "$tmp/good"
+cat <&4 >"$tmp/piped"
+exec 3>&- 4<&-
+same "whose answers are there" "$tmp/plain" "$tmp/piped"
+
 if command -v flock >/dev/null; then
     : >"$tmp/locked"
     flock "$tmp/locked" sh -c '"$1" batch -o "$2" "$3" 2>"$4"; echo $? >"$4.code"' sh "$TGEN" "$tmp/locked" "$tmp/two" "$tmp/err"

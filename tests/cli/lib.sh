@@ -140,3 +140,13 @@ copy_model() {
         esac
     done
 }
+
+# le64 N: eight bytes, little-endian.
+le64() {
+    n=$1 i=0
+    while [ $i -lt 8 ]; do
+        # shellcheck disable=SC2059 # the format is the byte
+        printf "\\$(printf %03o $((n % 256)))"
+        n=$((n / 256)) i=$((i + 1))
+    done
+}

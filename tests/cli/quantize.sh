@@ -47,6 +47,21 @@ names() {
     if { cat "$made/config.json"; head -q -c 30000 "$made"/*.safetensors; } | grep -aqF -e "$2"; then ok "$1"; else fail "$1" "no $2"; fi
 }
 
+# A tensor without bytes stands last, when all bytes are written.
+copy_model "$tmp/last"
+rm "$tmp/last/model.safetensors"
+n_header=$(od -An -t u8 -N 8 "$tales/model.safetensors")
+end=$(($(wc -c <"$tales/model.safetensors") - 8 - n_header))
+header="$(head -c $((8 + n_header)) "$tales/model.safetensors" | tail -c "$n_header" | sed 's/} *$//')"
+header="$header,\"model.layers.4.self_attn.rotary_emb.inv_freq\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[$end,$end]}}"
+{
+    le64 ${#header}
+    printf %s "$header"
+    tail -c "$end" "$tales/model.safetensors"
+} >"$tmp/last/model.safetensors"
+other "an empty tensor at the end" "$tmp/last"
+names "which is there" 'inv_freq":{"dtype":"F32","shape":[0,7]'
+
 # What transformers, compressed-tensors and vLLM look for beyond llama.
 other "falcon" tests/golden/falcon-40b
 names "its class of layers" '"FalconLinear", "Linear"]'

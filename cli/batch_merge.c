@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include "cli/stream.h"
 #include "core/file_write.h"
 
-enum { FLUSH_SIZE = 1 << 20 };
+enum { FLUSH_SIZE = 1 << 20, MOST_LINKS = 40 /* as the system follows */ };
 
 struct part {
     char *path;
@@ -45,7 +46,7 @@ struct merge {
     struct batch_input input;
     struct batch_source source;
     struct buffer name, out;
-    char *result;    /* o->output, or the file that a link of this name leads to */
+    char *result;    /* o->output, or what a link of this name leads to, there or not */
     char *temporary; /* what becomes it */
     int fd;
     size_t n_lines, n_missing, first_missing, n_errors;
@@ -315,6 +316,34 @@ static bool open_temporary(struct merge *m, struct err *e)
            err_set(e, ERR_RUNTIME, "cannot write to %s: %s", m->temporary, strerror(errno));
 }
 
+/* Where a link leads that stands at the end of `path`: n bytes of target, which begin at the root
+ * or at the link's directory. malloc'ed, NULL without memory. */
+static char *path_behind(const char *path, const char *target, size_t n)
+{
+    const char *slash = target[0] != '/' ? strrchr(path, '/') : NULL;
+    const size_t n_dir = slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    char *behind = malloc(n_dir + n + 1);
+    if (behind != NULL)
+        snprintf(behind, n_dir + n + 1, "%.*s%.*s", (int)n_dir, path, (int)n, target);
+    return behind;
+}
+
+/* The file that the job itself would write, or make: that of `path`, or of the last link from there
+ * on. realpath knows none that is not there yet. NULL and errno. */
+static char *follow_links(const char *path)
+{
+    char target[PATH_MAX];
+    char *at = strdup(path);
+    ssize_t n;
+    for (int n_links = 0; at != NULL && (n = readlink(at, target, sizeof target)) >= 0; n_links++) {
+        char *behind = n_links < MOST_LINKS ? path_behind(at, target, (size_t)n) : NULL;
+        errno = n_links < MOST_LINKS ? errno : ELOOP;
+        free(at);
+        at = behind;
+    }
+    return at;
+}
+
 static bool open_files(struct merge *m, struct err *e)
 {
     const struct options *o = m->o;
@@ -329,7 +358,7 @@ static bool open_files(struct merge *m, struct err *e)
     if (!batch_input_check_output(&m->input, o->output, e) || !check_place(m, e) ||
         !open_parts(m, e))
         return false;
-    m->result = access(o->output, F_OK) == 0 ? realpath(o->output, NULL) : strdup(o->output);
+    m->result = follow_links(o->output);
     const size_t size = m->result != NULL ? strlen(m->result) + sizeof ".merging" : 0;
     m->temporary = size > 0 ? malloc(size) : NULL;
     if (m->temporary == NULL)

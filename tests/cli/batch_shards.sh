@@ -114,7 +114,17 @@ parts
 run batch --merge prompts.jsonl -o answers.jsonl
 same "through a link, as a job writes" expected elsewhere/real.jsonl
 if [ -L answers.jsonl ] && [ "$(ls elsewhere)" = real.jsonl ]; then ok "the link stays"; else fail "the link stays" "$(ls -l . elsewhere)"; fi
-rm -rf elsewhere answers*.jsonl
+rm -f elsewhere/real.jsonl
+ln -s elsewhere/real.jsonl between
+ln -sf between answers.jsonl
+run batch --merge prompts.jsonl -o answers.jsonl
+same "through links to a file that is not there yet" expected elsewhere/real.jsonl
+if [ -L answers.jsonl ] && [ -L between ] && [ "$(ls elsewhere)" = real.jsonl ]; then ok "the links stay"; else fail "the links stay" "$(ls -l . elsewhere)"; fi
+rm -rf elsewhere
+refuses "through links into no directory" 1 "cannot write to elsewhere/real.jsonl.merging: No such file" batch --merge prompts.jsonl -o answers.jsonl
+ln -sf answers.jsonl between
+refuses "through links in a circle" 1 "cannot write to answers.jsonl: Too many levels of symbolic links" batch --merge prompts.jsonl -o answers.jsonl
+rm -f between answers*.jsonl
 copy_model "$tmp/m"
 refuses "a part of what is to be merged into the model" 2 "m/config.json is a file of the model" batch -m "$tmp/m" --shard 2/2 prompts.jsonl -o m/config.json
 

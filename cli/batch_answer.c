@@ -12,14 +12,6 @@
 static const char *const end_names[] = {
     [REPLY_OPEN] = NULL, [REPLY_LENGTH] = "length", [REPLY_STOP] = "stop"};
 
-static void write_ids(const struct reply *r, struct buffer *out)
-{
-    json_out_open(out, "ids", '[');
-    for (size_t i = 0; i < r->ids.n; i++)
-        json_out_unsigned(out, NULL, (uint64_t)r->ids.id[i]);
-    json_out_close(out, ']');
-}
-
 /* ---- our own shape --------------------------------------------------------------------------- */
 
 static void write_plain(const struct batch_work *w, struct buffer *out)
@@ -31,7 +23,7 @@ static void write_plain(const struct batch_work *w, struct buffer *out)
     json_out_unsigned(out, "completion_tokens", r->ids.n);
     json_out_unsigned(out, "seed", w->sampling.seed);
     if (w->line.wants_ids)
-        write_ids(r, out);
+        json_out_ids(out, "ids", r->ids.id, r->ids.n);
     if (w->line.wants_logprobs)
         reply_write_logprobs(r, "logprobs", out);
 }
@@ -79,7 +71,7 @@ static void write_completion(const struct batch_work *w, const char *model, stru
     json_out_unsigned(out, "index", 0);
     json_out_text(out, "text", r->stream.collected.data, r->stream.collected.n);
     if (w->line.wants_ids)
-        write_ids(r, out);
+        json_out_ids(out, "ids", r->ids.id, r->ids.n);
     reply_write_logprobs(r, "logprobs", out);
     json_out_string(out, "finish_reason", end_names[r->end]);
     json_out_close(out, '}');

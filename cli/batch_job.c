@@ -60,7 +60,7 @@ static bool open_input(struct job *j, struct err *e)
         return err_set(e, ERR_USAGE, "the name of a file is empty");
     const int fd = buffer_open_file(o->words[0], e);
     if (fd < 0 && stream_interrupted()) /* while nobody wrote into a pipe */
-        *e = (struct err){.code = ERR_INTERRUPTED};
+        return err_interrupted(e);
     if (fd < 0)
         return false;
     batch_input_begin(&j->input, fd, o->words[0]);
@@ -310,8 +310,7 @@ static bool conclude(struct job *j, struct err *e)
     if (stream_interrupted()) {
         terminal_note(j->o->quiet, "interrupted with %zu line%s answered%s", n, n == 1 ? "" : "s",
                       j->output.regular ? "; the same command goes on" : "");
-        *e = (struct err){.code = ERR_INTERRUPTED};
-        return false;
+        return err_interrupted(e);
     }
     if (!batch_source_check_end(&j->source, e))
         return false;

@@ -236,10 +236,8 @@ static bool copy_lines(struct merge *m, struct err *e)
         }
         batch_line_free(&line);
     }
-    if (ok && state == BATCH_INPUT_WAIT) {
-        *e = (struct err){.code = ERR_INTERRUPTED};
-        return false;
-    }
+    if (ok && state == BATCH_INPUT_WAIT)
+        return err_interrupted(e);
     return ok && state == BATCH_INPUT_END && flush(m, e);
 }
 

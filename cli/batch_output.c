@@ -22,10 +22,8 @@ static const double SYNC_SECONDS = 10;
 
 static bool fail(const struct batch_output *out, struct err *e)
 {
-    if (errno == EINTR && stream_interrupted()) { /* while nobody read from a pipe */
-        *e = (struct err){.code = ERR_INTERRUPTED};
-        return false;
-    }
+    if (errno == EINTR && stream_interrupted()) /* while nobody read from a pipe */
+        return err_interrupted(e);
     return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", out->name, strerror(errno));
 }
 

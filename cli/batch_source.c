@@ -161,10 +161,8 @@ bool batch_source_survey(struct batch_source *s, size_t *n_mine, struct err *e)
         return true;
     while ((state = batch_source_next(s, true, &line, e)) == BATCH_INPUT_LINE)
         batch_line_free(&line);
-    if (state == BATCH_INPUT_WAIT) {
-        *e = (struct err){.code = ERR_INTERRUPTED};
-        return false;
-    }
+    if (state == BATCH_INPUT_WAIT)
+        return err_interrupted(e);
     if (state == BATCH_INPUT_FAILED || !batch_source_check_end(s, e))
         return false;
     *n_mine = s->n_mine;

@@ -118,10 +118,8 @@ static bool score_answers(struct choice *c, struct err *e)
                 return false;
             }
         }
-        if (stream_interrupted()) {
-            *e = (struct err){.code = ERR_INTERRUPTED};
-            return false;
-        }
+        if (stream_interrupted())
+            return err_interrupted(e);
     }
     return true;
 }

@@ -230,10 +230,7 @@ static bool print_json(const struct generation *g, struct err *e)
     json_out_open(&out, NULL, '{');
     json_out_string(&out, "model", checkpoint_dir(g->run.loaded.checkpoint));
     json_out_unsigned(&out, "prompt_tokens", g->run.ids.n);
-    json_out_open(&out, "ids", '[');
-    for (size_t i = 0; i < g->answer.n; i++)
-        json_out_unsigned(&out, NULL, (uint64_t)g->answer.id[i]);
-    json_out_close(&out, ']');
+    json_out_ids(&out, "ids", g->answer.id, g->answer.n);
     if (g->decoder != NULL)
         json_out_text(&out, "text", g->stream.collected.data, g->stream.collected.n);
     else
@@ -265,10 +262,8 @@ bool command_generate(const struct options *o, struct err *e)
     bool ok = prepare(&g, o, e) && generate(&g, e) && (!o->json || print_json(&g, e));
     if (ok && o->stats)
         print_stats(&g);
-    if (ok && g.finish == FINISH_INTERRUPTED) {
-        *e = (struct err){.code = ERR_INTERRUPTED};
-        ok = false;
-    }
+    if (ok && g.finish == FINISH_INTERRUPTED)
+        ok = err_interrupted(e);
     generator_free(g.generator);
     sampler_free(g.sampler);
     decoder_free(g.decoder);

@@ -39,10 +39,7 @@ static void write_json_spans(const struct tokens *t, struct buffer *out)
 static void write_json(const struct tokens *t, struct buffer *out)
 {
     json_out_open(out, NULL, '{');
-    json_out_open(out, "ids", '[');
-    for (size_t i = 0; i < t->ids.n; i++)
-        json_out_unsigned(out, NULL, (uint64_t)t->ids.id[i]);
-    json_out_close(out, ']');
+    json_out_ids(out, "ids", t->ids.id, t->ids.n);
     json_out_open(out, "pieces", '[');
     for (size_t i = 0; i < t->ids.n; i++) {
         const struct bytes piece = tokenizer_piece(t->tokenizer, t->ids.id[i]);

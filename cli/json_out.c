@@ -108,6 +108,14 @@ void json_out_null(struct buffer *t, const char *key)
     buffer_add_string(t, "null");
 }
 
+void json_out_ids(struct buffer *t, const char *key, const int32_t *ids, size_t n)
+{
+    json_out_open(t, key, '[');
+    for (size_t i = 0; i < n; i++)
+        json_out_unsigned(t, NULL, (uint64_t)ids[i]);
+    json_out_close(t, ']');
+}
+
 void json_out_raw(struct buffer *t, const char *key, const char *json, size_t n)
 {
     begin(t, key);

@@ -16,7 +16,8 @@ void json_out_string(struct buffer *t, const char *key, const char *string); /* 
 void json_out_unsigned(struct buffer *t, const char *key, uint64_t value);
 void json_out_bool(struct buffer *t, const char *key, bool value);
 void json_out_null(struct buffer *t, const char *key);
-void json_out_raw(struct buffer *t, const char *key, const char *json, size_t n); /* as it is */
+void json_out_ids(struct buffer *t, const char *key, const int32_t *ids, size_t n); /* a list */
+void json_out_raw(struct buffer *t, const char *key, const char *json, size_t n);   /* as it is */
 
 /* text[0..n) in quotation marks and nothing else: what JSON and a table for people both print. */
 void json_out_quoted(struct buffer *t, const char *text, size_t n);

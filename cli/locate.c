@@ -14,14 +14,9 @@
 #include <unistd.h>
 
 #include "cli/buffer.h"
+#include "core/file.h"
 
 enum { LONGEST_COMMIT = 64 }; /* 40 hexadecimal digits today, 64 where git uses SHA-256 */
-
-static bool is_directory(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
 
 /* The text as a malloc'ed string; the caller's text is spent. */
 static char *finish(struct buffer *t, struct err *e)
@@ -119,7 +114,7 @@ static void fail_in_cache(const char *name, const char *path, struct err *e)
 {
     struct buffer cache = {0};
     add_hub_cache(&cache);
-    if (is_directory(path))
+    if (file_is_directory(path))
         err_set(e, ERR_LOAD, "%s has no snapshot of its main branch; run: hf download %s", path,
                 name);
     else
@@ -142,7 +137,7 @@ static char *locate_in_cache(const char *name, struct err *e)
     const bool readable = read_commit(repository.data, commit, e);
     if (readable && commit[0] != '\0')
         buffer_addf(&snapshot, "%s/snapshots/%s", repository.data, commit);
-    if (readable && (snapshot.n == 0 || !is_directory(snapshot.data))) {
+    if (readable && (snapshot.n == 0 || !file_is_directory(snapshot.data))) {
         fail_in_cache(name, repository.data, e);
         buffer_free(&snapshot);
     }
@@ -191,7 +186,7 @@ static char *locate_bundled(struct err *e)
         struct buffer path = {0};
         add_own_directory(&path);
         buffer_add_string(&path, places[i]);
-        char *dir = !path.failed && is_directory(path.data) ? realpath(path.data, NULL) : NULL;
+        char *dir = !path.failed && file_is_directory(path.data) ? realpath(path.data, NULL) : NULL;
         buffer_free(&path);
         if (dir != NULL)
             return dir;

@@ -38,6 +38,19 @@ bool prompt_read_file(const char *path, struct buffer *out, struct err *e)
     return ok;
 }
 
+/* Which of its sources the options name a prompt in. */
+struct sources {
+    bool words, file, stdin_asked; /* stdin_asked: as "-", which may stand behind -f as well */
+};
+
+static struct sources sources_of(const struct options *o)
+{
+    const bool dash = o->file != NULL && strcmp(o->file, "-") == 0;
+    return (struct sources){.words = o->n_words > 0 || o->prompt != NULL,
+                            .file = o->file != NULL && !dash,
+                            .stdin_asked = o->wants_stdin || dash};
+}
+
 /* True where stdin can hold a prompt: open, and nobody would have to type it. */
 static bool has_input(void)
 {
@@ -47,20 +60,18 @@ static bool has_input(void)
 
 bool prompt_read(const struct options *o, struct buffer *out, bool *given, struct err *e)
 {
-    const bool from_words = o->n_words > 0 || o->prompt != NULL;
-    const bool from_file = o->file != NULL && strcmp(o->file, "-") != 0;
-    const bool from_stdin =
-        o->wants_stdin || (o->file != NULL && !from_file) || (o->file == NULL && has_input());
-    *given = from_words || from_file || from_stdin;
+    const struct sources from = sources_of(o);
+    const bool from_stdin = from.stdin_asked || (!from.file && has_input());
+    *given = from.words || from.file || from_stdin;
     if (o->n_words > 0 && o->prompt != NULL)
         return err_set(e, ERR_USAGE, "the prompt is given twice: with -p and as \"%s\"",
                        o->words[0]);
 
-    if (from_file && !prompt_read_file(o->file, out, e))
+    if (from.file && !prompt_read_file(o->file, out, e))
         return false;
     if (from_stdin && !read_stdin(out, e))
         return false;
-    if (from_words)
+    if (from.words)
         separate(out);
     if (o->prompt != NULL)
         buffer_add_string(out, o->prompt);
@@ -74,18 +85,16 @@ bool prompt_read(const struct options *o, struct buffer *out, bool *given, struc
 
 bool prompt_open(const struct options *o, int *fd, const char **name, struct err *e)
 {
-    const bool from_words = o->n_words > 0 || o->prompt != NULL;
-    const bool from_file = o->file != NULL && strcmp(o->file, "-") != 0;
-    const bool from_stdin = o->wants_stdin || (o->file != NULL && !from_file);
+    const struct sources from = sources_of(o);
     *fd = -1;
-    if (from_words || (from_file && from_stdin))
+    if (from.words || (from.file && from.stdin_asked))
         return true;
-    *name = from_file ? o->file : "standard input";
-    if (from_file)
+    *name = from.file ? o->file : "standard input";
+    if (from.file)
         *fd = buffer_open_file(o->file, e);
-    else if (from_stdin || has_input())
+    else if (from.stdin_asked || has_input())
         *fd = STDIN_FILENO;
-    return !from_file || *fd >= 0;
+    return !from.file || *fd >= 0;
 }
 
 void prompt_close(int fd)

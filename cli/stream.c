@@ -40,10 +40,8 @@ bool stream_write(int fd, const char *name, const void *data, size_t n, struct e
 {
     const char *bytes = data;
     while (n > 0) {
-        if (!wait_for_reader(fd)) {
-            *e = (struct err){.code = ERR_INTERRUPTED};
-            return false;
-        }
+        if (!wait_for_reader(fd))
+            return err_interrupted(e);
         /* A descriptor that polls as writable takes up to PIPE_BUF bytes without waiting. */
         const ssize_t written = write(fd, bytes, interrupted && n > PIPE_BUF ? PIPE_BUF : n);
         if (written > 0) {

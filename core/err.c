@@ -48,3 +48,9 @@ bool err_no_memory(struct err *e)
 {
     return err_set(e, ERR_RUNTIME, "out of memory");
 }
+
+bool err_interrupted(struct err *e)
+{
+    *e = (struct err){.code = ERR_INTERRUPTED};
+    return false;
+}

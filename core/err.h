@@ -34,4 +34,7 @@ bool err_prefix(struct err *e, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* The sentence for a failed allocation. Returns false. */
 bool err_no_memory(struct err *e);
 
+/* ERR_INTERRUPTED without a sentence: whoever pressed Ctrl-C knows. Returns false. */
+bool err_interrupted(struct err *e);
+
 #endif

@@ -16,7 +16,7 @@ sources() { git ls-files --cached --others --exclude-standard -- "$@" | grep -E 
 
 allowed_includes() {
     case $1 in
-    cli/*) echo '^(cli/.*|models/(model|session|generator|work|calibrate|export)\.h|tokenizer/tokenizer\.h|core/(base|clock|err|utf8|json|sample|checkpoint|compute|file_write|machine|memory|thread)\.h)$' ;;
+    cli/*) echo '^(cli/.*|models/(model|session|generator|work|calibrate|export)\.h|tokenizer/tokenizer\.h|core/(base|clock|err|utf8|json|sample|checkpoint|compute|file|file_write|machine|memory|thread)\.h)$' ;;
     tokenizer/*) echo '^(tokenizer/.*|core/(base|err|utf8|arena|json)\.h)$' ;;
     models/families/*) echo '^(models/(family|config|spec|weights)\.h|core/json\.h)$' ;;
     models/*) echo '^(models/.*|core/.*)$' ;;

@@ -13,6 +13,9 @@ static void a_sentence_and_its_prefix(void **state)
     assert_string_equal(e.text, "tales/config.json: 3 heads, expected 4");
     assert_false(err_no_memory(&e));
     check_sentence(&e, ERR_RUNTIME, "out of memory");
+    assert_false(err_interrupted(&e));
+    assert_int_equal(e.code, ERR_INTERRUPTED);
+    assert_string_equal(e.text, "");
 }
 
 static void control_characters_are_defused(void **state)

@@ -41,11 +41,14 @@ static void structure(void **state)
     json_out_bool(&t, "no", false);
     json_out_close(&t, '}');
     json_out_close(&t, ']');
+    json_out_ids(&t, "ids", (const int32_t[]){7, 0, INT32_MAX}, 3);
+    json_out_ids(&t, "no_ids", NULL, 0);
     json_out_unsigned(&t, "seed", UINT64_MAX);
     json_out_string(&t, "none", NULL);
     json_out_close(&t, '}');
-    assert_written(&t, "{\"empty\":[],\"list\":[1,\"[\",null,{\"yes\":true,\"no\":false}],"
-                       "\"seed\":18446744073709551615,\"none\":null}");
+    assert_written(
+        &t, "{\"empty\":[],\"list\":[1,\"[\",null,{\"yes\":true,\"no\":false}],"
+            "\"ids\":[7,0,2147483647],\"no_ids\":[],\"seed\":18446744073709551615,\"none\":null}");
 }
 
 /* A key is found where it is one, not where another one ends like it or a value stands between. */

@@ -192,7 +192,7 @@ static bool goes_on(const char *text, size_t n)
            agrees(text, n, ",\"line\":") || agrees(text, n, ",\"response\":");
 }
 
-bool batch_answer_is(const char *text, size_t n)
+static bool is_answer(const char *text, size_t n)
 {
     struct buffer name = {0};
     const enum batch_answer_kind kind = batch_answer_name(text, n, &name);
@@ -200,8 +200,10 @@ bool batch_answer_is(const char *text, size_t n)
     return kind != BATCH_ANSWER_NONE;
 }
 
-/* A machine that crashed may have left zeros instead of what was written last. */
-bool batch_answer_is_torn(const char *text, size_t n)
+/* Whether text[0..n), behind which the file ends without a newline, can be what is left of an
+ * answer. One that lacks nothing but the newline is, too; other lines of JSON are not, whole or
+ * not. A machine that crashed may have left zeros instead of what was written last. */
+static bool is_torn(const char *text, size_t n)
 {
     struct err unused;
     struct json_scan s;
@@ -219,7 +221,22 @@ bool batch_answer_is_torn(const char *text, size_t n)
     }
     const bool whole = !s.failed;
     json_scan_end(&s);
-    return good && (!whole || batch_answer_is(text, n));
+    return good && (!whole || is_answer(text, n));
+}
+
+enum batch_input_state batch_answer_next(struct batch_input *in, struct bytes *line,
+                                         enum batch_answer_kind *kind, struct buffer *name,
+                                         struct err *e)
+{
+    bool whole;
+    const enum batch_input_state state = batch_input_next(in, true, line, &whole, e);
+    if (state != BATCH_INPUT_LINE)
+        return state;
+    const char *text = (const char *)line->data;
+    if (!whole && is_torn(text, line->size))
+        return BATCH_INPUT_END;
+    *kind = whole ? batch_answer_name(text, line->size, name) : BATCH_ANSWER_NONE;
+    return BATCH_INPUT_LINE;
 }
 
 bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,

@@ -11,6 +11,7 @@
 #ifndef CLI_BATCH_ANSWER_H
 #define CLI_BATCH_ANSWER_H
 
+#include "cli/batch_input.h"
 #include "cli/batch_work.h"
 
 /* Appends the answer with its newline: work->line.error, or else what came of it. `model` is what
@@ -31,17 +32,16 @@ enum batch_answer_kind {
  * beside its custom_id, which lines of prompts lack. */
 enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buffer *name);
 
-/* Whether text[0..n), a whole line, is an answer. */
-bool batch_answer_is(const char *text, size_t n);
+/* The next line of a file that should hold answers alone, as batch_input_next has it, and which
+ * answer it is: NONE where it is none. What is left of an answer at the end of the file counts as
+ * the end. */
+enum batch_input_state batch_answer_next(struct batch_input *in, struct bytes *line,
+                                         enum batch_answer_kind *kind, struct buffer *name,
+                                         struct err *e);
 
 /* Whether `found` is the kind of answer that a good line gets in this job; else ERR_RUNTIME. */
 bool batch_answer_fits(enum batch_answer_kind found, const struct batch_line *line,
                        enum batch_task task, struct err *e);
-
-/* Whether text[0..n), behind which the file ends without a newline, can be what is left of an
- * answer. One that lacks nothing but the newline is, too; other lines of JSON are not, whole or
- * not. */
-bool batch_answer_is_torn(const char *text, size_t n);
 
 /* How many bytes of a custom_id's n a sentence shows. */
 static inline int batch_answer_shown(size_t n)

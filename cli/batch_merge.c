@@ -146,21 +146,20 @@ static bool refuse(const struct batch_input *in, const char *what, struct err *e
     return err_set(e, ERR_RUNTIME, "line %zu of %s %s", in->number, in->name, what);
 }
 
-/* The names and places of a part's answers; a torn last line is none. */
+/* The names and places of a part's answers. */
 static bool read_part(struct merge *m, int k, struct err *e)
 {
     struct batch_input in;
     struct bytes text;
-    bool whole, ok = true;
+    enum batch_answer_kind kind;
     enum batch_input_state state;
+    bool ok = true;
     batch_input_begin(&in, m->parts[k].fd, m->parts[k].path);
-    while (ok && (state = batch_input_next(&in, true, &text, &whole, e)) == BATCH_INPUT_LINE &&
-           whole) {
-        struct place place = {
-            .offset = in.offset - text.size - 1, .size = text.size + 1, .part = k};
-        const enum batch_answer_kind kind =
-            batch_answer_name((const char *)text.data, text.size, &m->name);
-        place.is_error = kind == BATCH_ANSWER_ERROR;
+    while (ok && (state = batch_answer_next(&in, &text, &kind, &m->name, e)) == BATCH_INPUT_LINE) {
+        const struct place place = {.offset = in.offset - text.size - 1,
+                                    .size = text.size + 1,
+                                    .part = k,
+                                    .is_error = kind == BATCH_ANSWER_ERROR};
         if (kind == BATCH_ANSWER_NONE)
             ok = refuse(&in, "is no answer", e);
         else if (batch_index_find(&m->names, m->name.data, m->name.n) != NULL)
@@ -168,9 +167,6 @@ static bool read_part(struct merge *m, int k, struct err *e)
         else
             ok = buffer_ok(&m->name, e) && add_place(m, &place, e);
     }
-    if (ok && state == BATCH_INPUT_LINE &&
-        !batch_answer_is_torn((const char *)text.data, text.size))
-        ok = refuse(&in, "is no answer", e);
     ok = ok && state != BATCH_INPUT_FAILED;
     batch_input_free(&in);
     return ok;

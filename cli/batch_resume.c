@@ -7,7 +7,6 @@
 #include "cli/batch_resume.h"
 
 #include "cli/batch_answer.h"
-#include "cli/batch_input.h"
 
 static bool refuse(const struct batch_input *in, const char *what, struct err *e)
 {
@@ -24,10 +23,9 @@ static bool refuse_line(const struct batch_input *in, struct err *e)
                          "line 1 of %s is no answer; answers need a file of their own", in->name);
 }
 
-static bool add_answer(const struct batch_input *in, struct bytes text, struct buffer *name,
-                       struct batch_index *answers, struct err *e)
+static bool add_answer(const struct batch_input *in, enum batch_answer_kind kind,
+                       const struct buffer *name, struct batch_index *answers, struct err *e)
 {
-    const enum batch_answer_kind kind = batch_answer_name((const char *)text.data, text.size, name);
     if (kind == BATCH_ANSWER_NONE)
         return refuse_line(in, e);
     if (!buffer_ok(name, e))
@@ -43,20 +41,17 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, struct 
     struct batch_input in;
     struct buffer name = {0};
     struct bytes text;
-    uint64_t size = 0;
-    bool whole, ok = true;
+    enum batch_answer_kind kind;
     enum batch_input_state state;
+    uint64_t size = 0;
+    bool ok = true;
     if (!out->regular)
         return true;
     batch_input_begin(&in, out->fd, out->name);
-    while (ok && (state = batch_input_next(&in, true, &text, &whole, e)) == BATCH_INPUT_LINE &&
-           whole) {
-        ok = add_answer(&in, text, &name, answers, e);
+    while (ok && (state = batch_answer_next(&in, &text, &kind, &name, e)) == BATCH_INPUT_LINE) {
+        ok = add_answer(&in, kind, &name, answers, e);
         size = in.offset;
     }
-    if (ok && state == BATCH_INPUT_LINE &&
-        !batch_answer_is_torn((const char *)text.data, text.size))
-        ok = refuse_line(&in, e);
     ok = ok && state != BATCH_INPUT_FAILED && batch_output_trim(out, size, e);
     buffer_free(&name);
     batch_input_free(&in);
@@ -66,13 +61,15 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, struct 
 bool batch_resume_check(int fd, const char *name, struct err *e)
 {
     struct batch_input in;
+    struct buffer first = {0};
     struct bytes text;
-    bool whole, ok = true;
+    enum batch_answer_kind kind;
     batch_input_begin(&in, fd, name);
-    const enum batch_input_state state = batch_input_next(&in, true, &text, &whole, e);
-    if (state == BATCH_INPUT_LINE &&
-        !(whole ? batch_answer_is : batch_answer_is_torn)((const char *)text.data, text.size))
+    const enum batch_input_state state = batch_answer_next(&in, &text, &kind, &first, e);
+    bool ok = state != BATCH_INPUT_FAILED;
+    if (state == BATCH_INPUT_LINE && kind == BATCH_ANSWER_NONE)
         ok = refuse_line(&in, e);
+    buffer_free(&first);
     batch_input_free(&in);
-    return ok && state != BATCH_INPUT_FAILED;
+    return ok;
 }

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "cli/logprob.h"
-#include "cli/settle.h"
 #include "cli/stream.h"
 #include "core/memory.h"
 
@@ -102,7 +101,7 @@ static struct session_params params_of(const struct batch_engine *e)
         .n_sequences = e->n_slots,
         .n_pages = 1,
         .precision = (enum precision)tools->o->precision,
-        .kv = settle_kv(tools->o),
+        .kv = (enum session_kv)tools->o->kv,
         .stop = stream_interrupt(),
     };
 }

@@ -9,7 +9,6 @@
 
 #include "cli/bench.h"
 #include "cli/load.h"
-#include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 
@@ -95,7 +94,7 @@ static bool open_plan(struct plan *p, struct err *e)
         return false;
     p->bench.model = p->loaded.model;
     p->bench.n_repetitions = p->o->repetitions;
-    p->bench.kv = settle_kv(p->o);
+    p->bench.kv = (enum session_kv)p->o->kv;
     for (size_t i = 0; i < p->n; i++)
         if (!bench_check(&p->bench, &p->tests[i], e))
             return false;

@@ -52,12 +52,12 @@ static bool settle_seed(struct generation *g, struct err *e)
 }
 
 /* Opens what draws tokens, and what runs the model for it. */
-static bool open_generator(struct generation *g, int draft, struct err *e)
+static bool open_generator(struct generation *g, struct err *e)
 {
     struct run *r = &g->run;
     const int n_vocab = model_info(r->loaded.model)->vocab_size;
     const struct generator_params params = {
-        .n_vocab = n_vocab, .n_context = r->n_context, .draft = draft};
+        .n_vocab = n_vocab, .n_context = r->n_context, .draft = r->o->draft};
     g->sampler = sampler_new(&g->sampling, n_vocab, r->n_context, e);
     if (g->sampler == NULL)
         return false;
@@ -68,13 +68,12 @@ static bool open_generator(struct generation *g, int draft, struct err *e)
 static bool prepare(struct generation *g, const struct options *o, struct err *e)
 {
     struct run *r = &g->run;
-    const int draft = o->draft == OPTIONS_DRAFT_OFF ? 0 : o->draft;
     if (!run_load(r, o, "generate", needs_tokenizer(o), e) ||
-        !run_open_session(r, (size_t)o->max_tokens, generator_n_rows(draft), e))
+        !run_open_session(r, (size_t)o->max_tokens, generator_n_rows(o->draft), e))
         return false;
     load_tell_defaults(&r->loaded, o->quiet);
     settle_sampling(o, r->loaded.model, &g->sampling);
-    if (!settle_seed(g, e) || !open_generator(g, draft, e))
+    if (!settle_seed(g, e) || !open_generator(g, e))
         return false;
     const int room = r->n_context - (int)r->ids.n;
     g->limit = min_int(o->max_tokens, room);

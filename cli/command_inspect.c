@@ -15,7 +15,6 @@
 
 #include "cli/json_out.h"
 #include "cli/load.h"
-#include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/utf8.h"
@@ -85,7 +84,7 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
             min_int(card->n_context, model_pass_rows(l->model, compute_n_threads(l->compute))),
         .n_rows = generator_n_rows(GENERATOR_DRAFT_AUTO),
         .n_threads = compute_n_threads(l->compute),
-        .kv = settle_kv(o),
+        .kv = (enum session_kv)o->kv,
     };
     const struct generator_params guessing = {.n_vocab = model_info(l->model)->vocab_size,
                                               .n_context = card->n_context,

@@ -15,6 +15,7 @@ bool options_init(struct options *o, int argc, struct err *e)
     *o = (struct options){
         .max_tokens = 256,
         .parallel = 64,
+        .kv = SESSION_KV_AUTO,
         .draft = GENERATOR_DRAFT_AUTO,
         .sampling = sample_defaults,
         .bench_weights = {.value = {MODEL_STORED}, .n = 1},
@@ -125,10 +126,11 @@ static int find_word(const char *words, const char *text)
 
 static bool parse_choice(const struct option_spec *spec, const char *text, int *out, struct err *e)
 {
-    *out = find_word(options_words(spec), text);
-    if (*out >= 0)
-        return true;
-    return err_set(e, ERR_USAGE, "--%s: \"%s\" is none of %s", spec->name, text, spec->metavar);
+    const int word = find_word(options_words(spec), text);
+    if (word < 0)
+        return err_set(e, ERR_USAGE, "--%s: \"%s\" is none of %s", spec->name, text, spec->metavar);
+    *out = (int)spec->min + word;
+    return true;
 }
 
 /* Numbers or words with commas between them. */
@@ -165,7 +167,7 @@ static bool parse_whole_or(const struct option_spec *spec, const char *text, int
                        "--%s: \"%s\" is neither a whole number between %.0f and %.0f nor one of %s",
                        spec->name, text, spec->min, spec->max, options_words(spec));
     if (word >= 0)
-        *out = -1 - word;
+        *out = word - 1;
     return true;
 }
 

@@ -20,7 +20,8 @@ enum {
     FOR_BENCH = 64,
     FOR_CHOOSE = 128,
     FOR_QUANTIZE = 256,
-    FOR_ALL = 511
+    FOR_ALL = FOR_GENERATE | FOR_SCORE | FOR_TOKENIZE | FOR_DETOKENIZE | FOR_INSPECT | FOR_BATCH |
+              FOR_BENCH | FOR_CHOOSE | FOR_QUANTIZE
 };
 
 /* In the order of the table, which is that of --help and of the man page. */
@@ -94,9 +95,9 @@ enum option_kind {
     OPTION_MODEL,   /* const char *, a directory or org/name */
     OPTION_LIST,    /* struct option_list, one entry each time */
     OPTION_NUMBERS, /* struct option_numbers: "1,2,4" */
-    OPTION_CHOICE,  /* int: which of the words in metavar, which '|' separates */
+    OPTION_CHOICE,  /* int: min for the first word of metavar, one more for each behind a '|' */
     OPTION_CHOICES, /* struct option_numbers of such: "stored,q4" */
-    OPTION_WHOLE_OR /* int: a number, or -1 for the word behind the first '|', -2 for the next */
+    OPTION_WHOLE_OR /* int: a number, or -1 for the word behind the first '|', one more for each */
 };
 
 /* Commands may have options of the same name and letter that differ in kind. */
@@ -106,7 +107,7 @@ struct option_spec {
     enum option_kind kind;
     unsigned commands;    /* FOR_... */
     const char *metavar;  /* what --help calls the value; NULL for a flag */
-    double min, max;      /* OPTION_WHOLE, OPTION_NUMBERS, OPTION_REAL, OPTION_WHOLE_OR */
+    double min, max;      /* of numbers; and min of OPTION_CHOICE */
     size_t offset;        /* of the value in struct options */
     const char *group;    /* the heading in --help; NULL: not listed there */
     const char *fallback; /* the default in words where the value itself would not tell */
@@ -130,18 +131,15 @@ struct option_numbers {
     int n;
 };
 
-/* --draft off: the second word behind its number. */
-enum { OPTIONS_DRAFT_OFF = -2 };
-
 /* What the command line says. All text is borrowed from argv. */
 struct options {
     bool given[OPTION_COUNT]; /* said, and not merely the default */
     const char *model, *prompt, *file, *ids, *logits, *cpu, *output, *shard;
     int threads, context; /* 0: not said */
     int precision;        /* enum precision */
-    int kv;               /* one less than enum session_kv, where given */
+    int kv;               /* enum session_kv */
     int weights;          /* enum model_weights */
-    int draft;            /* guesses in a pass; GENERATOR_DRAFT_AUTO, OPTIONS_DRAFT_OFF */
+    int draft;            /* guesses in a pass, or GENERATOR_DRAFT_AUTO */
     int max_tokens;
     struct option_list stop;
     struct sample_params sampling;

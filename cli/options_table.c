@@ -50,6 +50,7 @@ const struct option_spec options_table[OPTION_COUNT] = {
         .commands = FOR_BENCH, .offset = AT(bench_weights), .group = "Model",
         .help = "as stored or quantised; several, with commas"},
     [OPT_KV] = {.name = "kv", .kind = OPTION_CHOICE, .metavar = "f32|f16|q8",
+        .min = SESSION_KV_F32,
         .commands = FOR_MODEL | FOR_INSPECT | FOR_BENCH, .offset = AT(kv), .group = "Model",
         .fallback = "f16; f32 with --precision f32", .help = "how the KV cache is kept"},
     [OPT_CONTEXT] = {.name = "context", .letter = 'c', .kind = OPTION_WHOLE, .metavar = "N",

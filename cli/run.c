@@ -10,7 +10,6 @@
 
 #include "cli/help.h"
 #include "cli/prompt.h"
-#include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/clock.h"
@@ -113,7 +112,7 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e)
         .n_rows = n_rows,
         .n_threads = compute_n_threads(r->loaded.compute),
         .precision = (enum precision)r->o->precision,
-        .kv = settle_kv(r->o),
+        .kv = (enum session_kv)r->o->kv,
         .stop = stream_interrupt(),
     };
     r->session = session_new(r->loaded.model, r->loaded.compute, &params, e);

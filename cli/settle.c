@@ -56,8 +56,3 @@ bool settle_ends_text(const struct options *o, const struct option_list *stop,
             return true;
     return false;
 }
-
-enum session_kv settle_kv(const struct options *o)
-{
-    return o->given[OPT_KV] ? (enum session_kv)(SESSION_KV_F32 + o->kv) : SESSION_KV_AUTO;
-}

@@ -7,7 +7,6 @@
 
 #include "cli/load.h"
 #include "cli/options.h"
-#include "models/session.h"
 
 /* A flag wins over what generation_config.json says, and that over the default. A model that says
  * "do_sample": false is greedy until a flag asks for sampling. Its repetition_penalty looks back to
@@ -18,8 +17,5 @@ void settle_sampling(const struct options *o, const struct model *m, struct samp
  * the model names none; or a special token, which is not shown, that is one of the stop strings. */
 bool settle_ends_text(const struct options *o, const struct option_list *stop,
                       const struct loaded *l, int32_t id);
-
-/* The form of the KV cache that --kv asks for; without --kv, SESSION_KV_AUTO. */
-enum session_kv settle_kv(const struct options *o);
 
 #endif

@@ -1,12 +1,11 @@
 /*
- * Keys are looked up in two small tables: those that are options, whose kind, range and place
- * options_table knows, and those with a reader of their own. Strings may hold any character, NUL
- * included, which is why the tree of cJSON is of no use here.
+ * A table says of each key where it may stand and what reads its value. Of keys that are options,
+ * options_table knows kind, range and place. Strings may hold any character, NUL included, which is
+ * why the tree of cJSON is of no use here.
  */
 #include "cli/batch_line.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,38 +13,37 @@
 #include "cli/json_out.h"
 #include "core/json.h"
 
-/* Keys that are options. */
-static const struct {
-    const char *key;
-    enum option_id option;
-} option_keys[] = {
-    {"max_tokens", OPT_MAX_TOKENS},
-    {"temperature", OPT_TEMP},
-    {"top_k", OPT_TOP_K},
-    {"top_p", OPT_TOP_P},
-    {"min_p", OPT_MIN_P},
-    {"typical_p", OPT_TYPICAL_P},
-    {"repeat_penalty", OPT_REPEAT_PENALTY},
-    {"repeat_last_n", OPT_REPEAT_LAST_N},
-    {"presence_penalty", OPT_PRESENCE_PENALTY},
-    {"frequency_penalty", OPT_FREQUENCY_PENALTY},
-    {"seed", OPT_SEED},
-    {"ignore_eos", OPT_IGNORE_EOS},
+/* Where a key may stand. */
+enum {
+    AT_TOP = 1,    /* of a plain line */
+    IN_BODY = 2,   /* of OpenAI's */
+    IN_SCORED = 4, /* of a line to be scored */
+    ENVELOPE = 8   /* beside OpenAI's body */
 };
 
-/* A value on its way into a line: its text, and what to call it. */
+struct value;
+
+struct key {
+    const char *name;
+    bool (*read)(const struct value *v);
+    unsigned where;
+    enum option_id option; /* of read_option */
+    const char *idle;      /* of read_idle: the only value that it takes; NULL: any */
+};
+
+/* A value on its way into a line: its key and its text. */
 struct value {
     struct batch_line *line;
-    const char *key;
+    const struct key *key;
     const char *text;
     size_t n;
 };
 
 /* Notes what is wrong with the line, the first time. Returns false. */
-static bool spoil(struct batch_line *line, const char *key, const char *what)
+static bool spoil(const struct value *v, const char *what)
 {
-    if (line->error.code == ERR_NONE)
-        err_set(&line->error, ERR_USAGE, "\"%s\" %s", key, what);
+    if (v->line->error.code == ERR_NONE)
+        err_set(&v->line->error, ERR_USAGE, "\"%s\" %s", v->key->name, what);
     return false;
 }
 
@@ -66,13 +64,13 @@ static bool read_string(const struct value *v, struct buffer *out)
     struct bytes text;
     struct err why = {.code = ERR_NONE};
     if (!is(v, JSON_STRING))
-        return spoil(v->line, v->key, "must be a string");
+        return spoil(v, "must be a string");
     json_scan_begin(&s, v->text, v->n, &why);
     const bool good = json_scan_string(&s, &text);
     if (good)
         buffer_add(out, (const char *)text.data, text.size);
     else if (v->line->error.code == ERR_NONE) /* its bytes are counted from the value's first */
-        err_set(&v->line->error, why.code, "\"%s\" is %s", v->key, why.text);
+        err_set(&v->line->error, why.code, "\"%s\" is %s", v->key->name, why.text);
     json_scan_end(&s);
     return good;
 }
@@ -90,7 +88,7 @@ static bool read_number(const struct value *v, double *out)
 static bool read_bool(const struct value *v, bool *out)
 {
     if (!is(v, JSON_BOOL))
-        return spoil(v->line, v->key, "must be true or false");
+        return spoil(v, "must be true or false");
     *out = v->text[0] == 't';
     return true;
 }
@@ -101,7 +99,7 @@ static bool read_whole(const struct value *v, double min, double max, int *out)
     if (!read_number(v, &number) || !(number >= min && number <= max) || floor(number) != number) {
         if (v->line->error.code == ERR_NONE)
             err_set(&v->line->error, ERR_USAGE,
-                    "\"%s\" must be a whole number between %.0f and %.0f", v->key, min, max);
+                    "\"%s\" must be a whole number between %.0f and %.0f", v->key->name, min, max);
         return false;
     }
     *out = (int)number;
@@ -113,8 +111,8 @@ static bool read_real(const struct value *v, double min, double max, float *out)
     double number;
     if (!read_number(v, &number) || !(number >= min && number <= max)) {
         if (v->line->error.code == ERR_NONE)
-            err_set(&v->line->error, ERR_USAGE, "\"%s\" must be a number between %g and %g", v->key,
-                    min, max);
+            err_set(&v->line->error, ERR_USAGE, "\"%s\" must be a number between %g and %g",
+                    v->key->name, min, max);
         return false;
     }
     *out = (float)number;
@@ -136,13 +134,14 @@ static bool read_seed(const struct value *v, uint64_t *out)
     if (end != digits && *end == '\0' && errno == 0 && digits[0] != '-')
         return true;
     if (!read_number(v, &number) || !(number >= 0 && number <= most) || floor(number) != number)
-        return spoil(v->line, v->key, "must be a whole number between 0 and 2^64 - 1");
+        return spoil(v, "must be a whole number between 0 and 2^64 - 1");
     *out = (uint64_t)number;
     return true;
 }
 
-static bool read_option(const struct value *v, enum option_id id)
+static bool read_option(const struct value *v)
 {
+    const enum option_id id = v->key->option;
     const struct option_spec *spec = &options_table[id];
     void *place = (char *)&v->line->asked + spec->offset;
     v->line->asked.given[id] = true;
@@ -176,7 +175,7 @@ static bool read_ids(const struct value *v, struct ids *out)
     good = good && !s.failed;
     json_scan_end(&s);
     if (!good || out->n == 0)
-        return spoil(v->line, v->key, "must be a string, or a list of at least one token id");
+        return spoil(v, "must be a string, or a list of at least one token id");
     return true;
 }
 
@@ -188,7 +187,7 @@ static bool read_prompt(const struct value *v)
     if (is(v, JSON_ARRAY))
         return read_ids(v, &v->line->prompt_ids);
     return is(v, JSON_STRING) ? read_string(v, &v->line->prompt)
-                              : spoil(v->line, v->key, "must be a string or a list of token ids");
+                              : spoil(v, "must be a string or a list of token ids");
 }
 
 static bool read_completion(const struct value *v)
@@ -201,7 +200,7 @@ static bool read_custom_id(const struct value *v)
 {
     v->line->custom_id.n = 0;
     v->line->nameless = !batch_line_canonical_id(&v->line->custom_id, v->text, v->n);
-    return !v->line->nameless || spoil(v->line, v->key, "must be a string, a number or a boolean");
+    return !v->line->nameless || spoil(v, "must be a string, a number or a boolean");
 }
 
 /* One more stop string behind the others. */
@@ -212,7 +211,7 @@ static bool add_stop(const struct value *v)
     if (!read_string(v, stops))
         return false;
     if (stops->n == before || memchr(stops->data + before, '\0', stops->n - before) != NULL)
-        return spoil(v->line, v->key, "has an empty string, or one with a NUL");
+        return spoil(v, "has an empty string, or one with a NUL");
     buffer_add(stops, "", 1);
     v->line->stop.n++;
     return true;
@@ -226,7 +225,7 @@ static bool read_stop(const struct value *v)
     if (is(v, JSON_STRING))
         return add_stop(v);
     if (!is(v, JSON_ARRAY))
-        return spoil(v->line, v->key, "must be a string or a list of strings");
+        return spoil(v, "must be a string or a list of strings");
     struct json_scan s;
     struct bytes text;
     bool good = true;
@@ -280,24 +279,14 @@ static bool says(const struct value *v, const char *text)
 /* A key of OpenAI's that is accepted where it asks for what happens anyway. */
 static bool read_idle(const struct value *v)
 {
-    static const char *const idle[][2] = {
-        {"n", "1"},           {"best_of", "1"},   {"echo", "false"}, {"stream", "false"},
-        {"logit_bias", "{}"}, {"suffix", "\"\""}, {"user", NULL},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(idle); i++) {
-        if (strcmp(idle[i][0], v->key) != 0)
-            continue;
-        if (idle[i][1] == NULL || says(v, idle[i][1]))
-            return true;
-    }
-    return spoil(v->line, v->key, "asks for what tgen batch does not do");
+    return v->key->idle == NULL || says(v, v->key->idle) ||
+           spoil(v, "asks for what tgen batch does not do");
 }
 
 static bool read_method(const struct value *v)
 {
     v->line->openai = true;
-    return (v->n == 6 && memcmp(v->text, "\"POST\"", 6) == 0) ||
-           spoil(v->line, v->key, "must be \"POST\"");
+    return (v->n == 6 && memcmp(v->text, "\"POST\"", 6) == 0) || spoil(v, "must be \"POST\"");
 }
 
 static bool read_url(const struct value *v)
@@ -306,104 +295,101 @@ static bool read_url(const struct value *v)
     v->line->openai = true;
     bool good = read_string(v, &url);
     if (good && (url.n != 15 || memcmp(url.data, "/v1/completions", 15) != 0))
-        good = spoil(v->line, v->key, "must be \"/v1/completions\"");
+        good = spoil(v, "must be \"/v1/completions\"");
     buffer_free(&url);
     return good;
 }
 
 static bool read_body(const struct value *v);
 
-enum {
-    AT_TOP = 1,    /* of a plain line */
-    IN_BODY = 2,   /* of OpenAI's */
-    IN_SCORED = 4, /* of a line to be scored */
-    ENVELOPE = 8   /* beside OpenAI's body */
+static const struct key keys[] = {
+    {"max_tokens", read_option, AT_TOP | IN_BODY, OPT_MAX_TOKENS},
+    {"temperature", read_option, AT_TOP | IN_BODY, OPT_TEMP},
+    {"top_k", read_option, AT_TOP | IN_BODY, OPT_TOP_K},
+    {"top_p", read_option, AT_TOP | IN_BODY, OPT_TOP_P},
+    {"min_p", read_option, AT_TOP | IN_BODY, OPT_MIN_P},
+    {"typical_p", read_option, AT_TOP | IN_BODY, OPT_TYPICAL_P},
+    {"repeat_penalty", read_option, AT_TOP | IN_BODY, OPT_REPEAT_PENALTY},
+    {"repeat_last_n", read_option, AT_TOP | IN_BODY, OPT_REPEAT_LAST_N},
+    {"presence_penalty", read_option, AT_TOP | IN_BODY, OPT_PRESENCE_PENALTY},
+    {"frequency_penalty", read_option, AT_TOP | IN_BODY, OPT_FREQUENCY_PENALTY},
+    {"seed", read_option, AT_TOP | IN_BODY, OPT_SEED},
+    {"ignore_eos", read_option, AT_TOP | IN_BODY, OPT_IGNORE_EOS},
+    {"prompt", read_prompt, AT_TOP | IN_BODY | IN_SCORED},
+    {"completion", read_completion, IN_SCORED},
+    {"custom_id", read_custom_id, AT_TOP | ENVELOPE | IN_SCORED},
+    {"stop", read_stop, AT_TOP | IN_BODY},
+    {"logprobs", read_logprobs, AT_TOP | IN_BODY},
+    {"ids", read_wants_ids, AT_TOP | IN_BODY},
+    {"method", read_method, AT_TOP | ENVELOPE},
+    {"url", read_url, AT_TOP | ENVELOPE},
+    {"body", read_body, AT_TOP | ENVELOPE},
+    {"model", read_model, IN_BODY},
+    {"n", read_idle, IN_BODY, .idle = "1"},
+    {"best_of", read_idle, IN_BODY, .idle = "1"},
+    {"echo", read_idle, IN_BODY, .idle = "false"},
+    {"stream", read_idle, IN_BODY, .idle = "false"},
+    {"logit_bias", read_idle, IN_BODY, .idle = "{}"},
+    {"suffix", read_idle, IN_BODY, .idle = "\"\""},
+    {"user", read_idle, IN_BODY},
 };
 
-static const struct {
-    const char *key;
-    unsigned where;
-    bool (*read)(const struct value *v);
-} other_keys[] = {
-    {"prompt", AT_TOP | IN_BODY | IN_SCORED, read_prompt},
-    {"completion", IN_SCORED, read_completion},
-    {"custom_id", AT_TOP | ENVELOPE | IN_SCORED, read_custom_id},
-    {"stop", AT_TOP | IN_BODY, read_stop},
-    {"logprobs", AT_TOP | IN_BODY, read_logprobs},
-    {"ids", AT_TOP | IN_BODY, read_wants_ids},
-    {"method", AT_TOP | ENVELOPE, read_method},
-    {"url", AT_TOP | ENVELOPE, read_url},
-    {"body", AT_TOP | ENVELOPE, read_body},
-    {"model", IN_BODY, read_model},
-    {"n", IN_BODY, read_idle},
-    {"best_of", IN_BODY, read_idle},
-    {"echo", IN_BODY, read_idle},
-    {"stream", IN_BODY, read_idle},
-    {"logit_bias", IN_BODY, read_idle},
-    {"suffix", IN_BODY, read_idle},
-    {"user", IN_BODY, read_idle},
-};
-
-enum { N_OPTIONS = ARRAY_LEN(option_keys), N_KEYS = N_OPTIONS + ARRAY_LEN(other_keys) };
-
-/* The index of a key in both tables together; N_KEYS where no one knows it. */
-static size_t find_key(struct bytes key, unsigned where)
+/* The key of that name, where it may stand there; else NULL. */
+static const struct key *find_key(struct bytes name, unsigned where)
 {
-    for (size_t i = 0; i < N_OPTIONS && where != IN_SCORED; i++)
-        if (bytes_equal(key, option_keys[i].key))
-            return i;
-    for (size_t i = N_OPTIONS; i < N_KEYS; i++)
-        if ((other_keys[i - N_OPTIONS].where & where) &&
-            bytes_equal(key, other_keys[i - N_OPTIONS].key))
-            return i;
-    return N_KEYS;
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+        if ((keys[i].where & where) && bytes_equal(name, keys[i].name))
+            return &keys[i];
+    return NULL;
 }
 
-/* The members of an object, each key at most once. A null is a value that is not there. Goes on
- * behind what is wrong, so that a custom_id at the end is known all the same. */
+/* Each key may stand there once. A null is a value that is not there. */
+static void read_member(struct batch_line *line, struct bytes name, struct bytes value,
+                        unsigned where, bool seen[])
+{
+    const struct key *key = find_key(name, where);
+    const struct value v = {line, key, (const char *)value.data, value.size};
+    const bool there = !is(&v, JSON_NULL);
+    if (key == NULL) {
+        if (there && line->error.code == ERR_NONE)
+            err_set(&line->error, ERR_USAGE, "unknown key \"%.*s\"", (int)min_size(name.size, 100),
+                    (const char *)name.data);
+        return;
+    }
+    if (seen[key - keys])
+        spoil(&v, "stands there twice");
+    else if (there)
+        (void)key->read(&v);
+    seen[key - keys] = true;
+}
+
+/* The members of an object. Goes on behind what is wrong, so that a custom_id at the end is known
+ * all the same. */
 static void read_members(struct batch_line *line, const char *text, size_t n, unsigned where)
 {
     struct err why = {.code = ERR_NONE};
     struct json_scan s;
-    struct bytes key, value;
-    bool seen[N_KEYS] = {false};
+    struct bytes name, value;
+    bool seen[ARRAY_LEN(keys)] = {false};
     json_scan_begin(&s, text, n, &why);
-    for (bool more = json_scan_object(&s); more && json_scan_member(&s, &key);) {
-        const size_t i = find_key(key, where);
-        if (!json_scan_skip(&s, &value))
-            continue;
-        struct value v = {line, NULL, (const char *)value.data, value.size};
-        if (i == N_KEYS) {
-            if (!is(&v, JSON_NULL) && line->error.code == ERR_NONE)
-                err_set(&line->error, ERR_USAGE, "unknown key \"%.*s\"",
-                        (int)min_size(key.size, 100), (const char *)key.data);
-            continue;
-        }
-        v.key = i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key;
-        if (seen[i])
-            spoil(line, v.key, "stands there twice");
-        else if (!is(&v, JSON_NULL))
-            (void)(i < N_OPTIONS ? read_option(&v, option_keys[i].option)
-                                 : other_keys[i - N_OPTIONS].read(&v));
-        seen[i] = true;
-    }
+    for (bool more = json_scan_object(&s); more && json_scan_member(&s, &name);)
+        if (json_scan_skip(&s, &value))
+            read_member(line, name, value, where, seen);
     if (!json_scan_done(&s)) {
         line->error = why;
         line->nameless |= where != IN_BODY && line->custom_id.n == 0;
     }
     json_scan_end(&s);
-    for (size_t i = 0; i < N_KEYS && where == AT_TOP && line->openai; i++) {
-        if (seen[i] && (i < N_OPTIONS || !(other_keys[i - N_OPTIONS].where & ENVELOPE)))
-            spoil(line, i < N_OPTIONS ? option_keys[i].key : other_keys[i - N_OPTIONS].key,
-                  "belongs in the body");
-    }
+    for (size_t i = 0; i < ARRAY_LEN(keys) && where == AT_TOP && line->openai; i++)
+        if (seen[i] && !(keys[i].where & ENVELOPE))
+            spoil(&(struct value){line, &keys[i]}, "belongs in the body");
 }
 
 static bool read_body(const struct value *v)
 {
     v->line->openai = true;
     if (!is(v, JSON_OBJECT))
-        return spoil(v->line, v->key, "must be an object");
+        return spoil(v, "must be an object");
     read_members(v->line, v->text, v->n, IN_BODY);
     return true;
 }

@@ -6,7 +6,7 @@
 #ifndef CLI_BATCH_SHARD_H
 #define CLI_BATCH_SHARD_H
 
-#include "cli/options.h"
+#include "core/err.h"
 
 enum { BATCH_SHARD_MOST = 1000000 }; /* parts of a job */
 

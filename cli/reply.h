@@ -7,7 +7,6 @@
 #define CLI_REPLY_H
 
 #include "cli/load.h"
-#include "cli/logprob.h"
 #include "cli/stream.h"
 
 enum reply_end {

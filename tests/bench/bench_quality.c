@@ -7,16 +7,16 @@
  *     bench_quality text MODEL FILE [DIR...]   the texts of FILE stand between lines
  *         <|endoftext|>; DIRs are other forms of MODEL, as tgen quantize writes them
  */
+#include "core/file.h"
+#include "core/json.h"
+#include "models/session.h"
+#include "tokenizer/tokenizer.h"
+
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/file.h"
-#include "core/json.h"
-#include "models/session.h"
-#include "tokenizer/tokenizer.h"
 
 enum { N_FORMS = 3, MAX_IDS = 512, MAX_DIRS = 1024, MAX_OTHERS = 13 };
 

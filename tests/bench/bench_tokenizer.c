@@ -7,14 +7,14 @@
  * Prints milliseconds to load (the best of 5, files warm), the growth of memory, MB/s of the text,
  * and for one MB each of texts that break naive tokenizers, MB/s and the ratio to the text's time.
  */
+#include "core/clock.h"
+#include "core/file.h"
+#include "tokenizer/tokenizer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-#include "core/clock.h"
-#include "core/file.h"
-#include "tokenizer/tokenizer.h"
 
 static struct bytes map(const char *dir, const char *name)
 {

@@ -11,6 +11,8 @@
  * of 0.02 that models are initialised with, norms are 1: logits stay small and finite. f8 is for
  * the matrices of a layer, as in Qwen3-*-FP8, beside BF16; the experts of gpt_oss are in MXFP4.
  */
+#include "tests/random.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -183,7 +185,6 @@ struct writer {
     FILE *f;
     bool data;      /* the second time */
     uint64_t begin; /* where the next tensor begins */
-    uint64_t state;
     struct source weights, ones;
     struct source f8, f8_scales, f4, f4_scales;
     const struct source *matrices; /* of a layer: weights or f8 */
@@ -195,15 +196,6 @@ static size_t dtype_size(enum dtype dtype)
 {
     static const size_t sizes[] = {2, 2, 4, 1, 1};
     return sizes[dtype];
-}
-
-/* Vigna's splitmix64. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
 }
 
 /* The bits of a float -> those of a smaller form; what is below its normal numbers becomes 0. */
@@ -265,7 +257,7 @@ static void fill_buffer(struct writer *w, const struct source *source, size_t n)
 {
     const size_t size = dtype_size(source->dtype);
     for (size_t i = 0; i < n; i += 4) {
-        const uint64_t random = source == &w->ones ? 0 : next_random(&w->state);
+        const uint64_t random = source == &w->ones ? 0 : random_bits();
         for (size_t k = 0; k < 4; k++)
             memcpy(w->buffer + (i + k) * size, source->table + (random >> 16 * k & 0xffff) * size,
                    size);
@@ -432,7 +424,7 @@ static void write_weights(const char *dir, const struct dims *d, enum dtype dtyp
     static struct writer w;
     char *header;
     size_t n_header;
-    w.state = seed;
+    random_state = seed;
     w.weights.dtype = w.ones.dtype = dtype == F8 ? BF16 : dtype;
     w.f8.dtype = F8;
     w.f8_scales.dtype = F32;

@@ -3,10 +3,10 @@
  * decodes without a crash. The first byte says which file it is: 'm' tokenizer.model, 't' a
  * tiktoken file, 'v' vocab.json and behind a NUL merges.txt; else all of it is tokenizer.json.
  */
+#include "tokenizer/tokenizer.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "tokenizer/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

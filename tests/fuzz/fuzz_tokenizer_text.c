@@ -3,11 +3,11 @@
  * the text, the same ids with a fresh encoder and a used one, and where the vocabulary has all
  * bytes, the text itself when they are decoded.
  */
+#include "tokenizer/tokenizer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "tokenizer/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,10 +4,10 @@
 
 #include "tests/check.h"
 
-#include <stdlib.h>
-
 #include "core/file.h"
 #include "core/json.h"
+
+#include <stdlib.h>
 
 enum { GOLDEN_MAX_IDS = 512 };
 

@@ -6,11 +6,11 @@
  */
 #include "tests/golden/golden.h"
 
+#include "models/generator.h"
+
 #include <assert.h>
 #include <dirent.h>
 #include <stdio.h>
-
-#include "models/generator.h"
 
 enum { MAX_TESTS = 256, N_ANSWER = 32, PIECE = 5 };
 

@@ -7,16 +7,16 @@
  */
 #include "tests/golden/golden.h"
 
+#include "core/kernels/kernels.h"
+#include "models/export.h"
+#include "models/family.h"
+#include "models/session.h"
+
 #include <assert.h>
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "core/kernels/kernels.h"
-#include "models/export.h"
-#include "models/family.h"
-#include "models/session.h"
 
 enum { MAX_TESTS = 2048 };
 

@@ -6,12 +6,13 @@
  */
 #include "tests/golden/golden.h"
 
+#include "models/session.h"
+#include "tests/random.h"
+
 #include <dirent.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
-
-#include "models/session.h"
 
 enum { MAX_TESTS = 512, N_TEXTS = 7, N_SEQUENCES = 5, MOST = 330, N_BATCH = 48 };
 
@@ -30,15 +31,9 @@ struct fixture {
     struct text texts[N_TEXTS];
 };
 
-static uint64_t random_state;
-
-/* splitmix64, Steele et al. 2014 */
 static int random_below(int n)
 {
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return (int)((z ^ z >> 31) % (uint64_t)n);
+    return (int)(random_bits() % (uint64_t)n);
 }
 
 static struct session *open_session(const struct fixture *f, struct compute *c,

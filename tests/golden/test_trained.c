@@ -5,10 +5,10 @@
  */
 #include "tests/golden/golden.h"
 
-#include <math.h>
-
 #include "core/kernels/kernels.h"
 #include "models/session.h"
+
+#include <math.h>
 
 /* One session at one level, with the model open under it. */
 struct run {

@@ -1,11 +1,11 @@
 /*
  * Arenas: every piece zeroed, aligned, apart from the others, and where it was until the end.
  */
-#include <stdalign.h>
-
 #include "tests/check.h"
 
 #include "core/arena.h"
+
+#include <stdalign.h>
 
 static void pieces_are_zeroed_aligned_and_apart(void **state)
 {

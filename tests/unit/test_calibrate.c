@@ -5,13 +5,13 @@
  */
 #include "tests/check.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "core/kernels/kernels.h"
 #include "core/quantize.h"
 #include "models/calibrate.h"
 #include "models/session.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 enum { HIDDEN = 48, N_IDS = 7 };
 

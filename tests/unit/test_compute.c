@@ -2,19 +2,15 @@
  * The pool: every share of the work is done once, all workers meet, runs follow runs however long
  * the pool slept, and a level that is not there is refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <time.h>
+#include "tests/check.h"
 
 #include "core/compute.h"
 #include "core/kernels/kernels.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 static void test_share(void **state)
 {

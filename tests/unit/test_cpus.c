@@ -1,19 +1,16 @@
 /* Control groups as the kernel lists and shows them, in a folder of their own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-#include <errno.h>
-#include <sched.h>
-#include <sys/stat.h>
+#include "tests/check.h"
 
 #include "core/cgroup.h"
 #include "core/cpus.h"
 #include "core/memory.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 static char root[] = "/tmp/test_cpus.XXXXXX";
 

@@ -5,14 +5,14 @@
  */
 #include "tests/check.h"
 
+#include "core/file.h"
+#include "core/json.h"
+#include "models/family.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "core/file.h"
-#include "core/json.h"
-#include "models/family.h"
 
 /* A whole file, terminated, in malloc'ed memory. */
 static char *read_text(const char *path)

@@ -4,9 +4,8 @@
  */
 #include "tests/check.h"
 
-#include "cli/json_out.c"
 #include "cli/buffer.c"
-
+#include "cli/json_out.c"
 #include "core/json.h"
 
 static struct json *read_back(const struct buffer *t)

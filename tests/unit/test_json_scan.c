@@ -1,15 +1,12 @@
 /*
  * The reader without a tree: what it gives, that it agrees with the tree, and what it refuses.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "core/json.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static void begin(struct json_scan *s, const char *text, struct err *e)
 {

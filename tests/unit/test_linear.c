@@ -4,14 +4,15 @@
  * whether outputs are computed together or in parts, and windows of one matrix each for itself or
  * all at once.
  */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/check.h"
 
 #include "core/kernels/kernels.h"
 #include "core/linear.h"
-#include "tests/check.h"
 #include "tests/random.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { FEW_X = 6, SOME_X = 66, MANY_X = 261 };
 

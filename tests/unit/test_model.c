@@ -3,21 +3,17 @@
  * words that tell a user what to do. A tiny llama is written into a temporary directory, right at
  * first, then with one thing changed.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <unistd.h>
+#include "tests/check.h"
 
 #include "models/generation_config.h"
 #include "models/model.h"
 #include "models/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { VOCAB = 16, HIDDEN = 8, FFN = 12 };
 

@@ -2,17 +2,13 @@
  * How many rows a pass has, and how they are dealt out: each belongs to one part and is told of
  * there as in the whole, no part touches memory of another, and all parts cost about the same.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "models/parts.h"
 #include "tests/random.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 enum { MOST_PARTS = 5, MANY_ROWS = 128, MOST_ROWS = 1000, MOST_POSITION = 3000, WINDOW = 100 };
 

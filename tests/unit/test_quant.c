@@ -4,21 +4,17 @@
  * the sum in double, and bit for bit to themselves: any threads, rows of x, parts of the matrix.
  * Every way in which the tensors of a file may disagree is refused with a sentence.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <math.h>
-#include <stdio.h>
+#include "tests/check.h"
 
 #include "core/kernels/kernels.h"
 #include "core/linear.h"
 #include "core/quant_weave.h"
 #include "tests/random.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 

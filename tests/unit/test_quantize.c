@@ -5,13 +5,13 @@
  */
 #include "tests/check.h"
 
+#include "core/kernels/kernels.h"
+#include "core/quantize.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/kernels/kernels.h"
-#include "core/quantize.h"
 
 /* A matrix with what becomes of it. */
 struct example {

@@ -4,8 +4,8 @@
  */
 #include "tests/check.h"
 
-#include "cli/stream.c"
 #include "cli/buffer.c"
+#include "cli/stream.c"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -3,18 +3,15 @@
  * checkpoints in ../shared, ids and, where a case has it, the decoded text. Not in the tree, so
  * a folder that is absent is skipped.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "core/file.h"
 #include "core/json.h"
 #include "tokenizer/tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define SHARED "../shared/"
 

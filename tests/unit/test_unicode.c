@@ -2,16 +2,13 @@
  * Normal forms and graphemes against the Unicode Consortium's own test files, where Debian's
  * unicode-data is installed; a few cases of each are in the tests of the normalizers.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/check.h"
+
+#include "tokenizer/unicode.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "tokenizer/unicode.h"
 
 #define UNICODE_DATA "/usr/share/unicode/"
 

@@ -2,15 +2,11 @@
  * What a pass has to read and compute, against sums written out by hand from the tensors that the
  * directories hold: a plain model, a mixture of experts, quantised matrices.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-
-#include <cmocka.h>
+#include "tests/check.h"
 
 #include "models/work.h"
+
+#include <stdio.h>
 
 struct opened {
     struct checkpoint *checkpoint;

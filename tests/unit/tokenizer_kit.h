@@ -5,16 +5,13 @@
 #ifndef TESTS_UNIT_TOKENIZER_KIT_H
 #define TESTS_UNIT_TOKENIZER_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/check.h"
+
+#include "tokenizer/tokenizer.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
-
-#include "tokenizer/tokenizer.h"
 
 #define KIT __attribute__((unused)) static
 

@@ -4,10 +4,10 @@
  */
 #include "cli/batch_answer.h"
 
-#include <string.h>
-
 #include "cli/json_out.h"
 #include "core/json.h"
+
+#include <string.h>
 
 static const char *const end_names[] = {
     [REPLY_OPEN] = NULL, [REPLY_LENGTH] = "length", [REPLY_STOP] = "stop"};

@@ -12,15 +12,15 @@
  */
 #include "cli/batch_engine.h"
 
+#include "cli/logprob.h"
+#include "cli/stream.h"
+#include "core/memory.h"
+
 #include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/logprob.h"
-#include "cli/stream.h"
-#include "core/memory.h"
 
 enum {
     PROMPT_ROWS = 64, /* of a pass, the least that are there for prompts */

@@ -4,13 +4,13 @@
  */
 #include "cli/batch_input.h"
 
+#include "cli/stream.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "cli/stream.h"
 
 enum { READ_SIZE = 1 << 16, PATIENCE_MS = 200 };
 

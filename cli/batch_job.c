@@ -5,11 +5,6 @@
  */
 #include "cli/batch_job.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "cli/batch_answer.h"
 #include "cli/batch_engine.h"
 #include "cli/batch_order.h"
@@ -21,6 +16,11 @@
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 struct job {
     const struct options *o;

@@ -5,13 +5,13 @@
  */
 #include "cli/batch_line.h"
 
+#include "cli/json_out.h"
+#include "core/json.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "cli/json_out.h"
-#include "core/json.h"
 
 /* Where a key may stand. */
 enum {

@@ -4,6 +4,12 @@
  */
 #include "cli/batch_merge.h"
 
+#include "cli/batch_answer.h"
+#include "cli/batch_resume.h"
+#include "cli/batch_source.h"
+#include "cli/stream.h"
+#include "core/file_write.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +20,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "cli/batch_answer.h"
-#include "cli/batch_resume.h"
-#include "cli/batch_source.h"
-#include "cli/stream.h"
-#include "core/file_write.h"
 
 enum { FLUSH_SIZE = 1 << 20, MOST_LINKS = 40 /* as the system follows */ };
 

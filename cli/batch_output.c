@@ -7,16 +7,16 @@
  */
 #include "cli/batch_output.h"
 
+#include "cli/stream.h"
+#include "core/clock.h"
+#include "core/file_write.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "cli/stream.h"
-#include "core/clock.h"
-#include "core/file_write.h"
 
 static const double SYNC_SECONDS = 10;
 

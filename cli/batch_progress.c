@@ -5,12 +5,12 @@
  */
 #include "cli/batch_progress.h"
 
+#include "cli/terminal.h"
+#include "core/clock.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
-
-#include "cli/terminal.h"
-#include "core/clock.h"
 
 static const double ON_TERMINAL = 0.25, ELSEWHERE = 60; /* seconds between two lines */
 

@@ -6,11 +6,11 @@
  */
 #include "cli/batch_source.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "cli/batch_answer.h"
 #include "cli/stream.h"
+
+#include <string.h>
+#include <unistd.h>
 
 static bool is_blank(struct bytes text)
 {

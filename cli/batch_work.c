@@ -4,10 +4,10 @@
  */
 #include "cli/batch_work.h"
 
-#include <stdlib.h>
-
 #include "cli/prompt.h"
 #include "cli/settle.h"
+
+#include <stdlib.h>
 
 static bool encode(const struct batch_tools *tools, const struct buffer *text, struct ids *out,
                    struct err *e)

@@ -6,11 +6,11 @@
  */
 #include "cli/bench.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "core/clock.h"
 #include "models/work.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 enum { WARM_STEPS = 16 };
 

@@ -5,10 +5,10 @@
  */
 #include "cli/bench.h"
 
+#include "cli/json_out.h"
+
 #include <math.h>
 #include <stdio.h>
-
-#include "cli/json_out.h"
 
 static const char *const weights_names[] = {
     [MODEL_STORED] = "stored", [MODEL_Q8] = "q8", [MODEL_Q4] = "q4"};

@@ -5,12 +5,12 @@
  */
 #include "cli/command.h"
 
-#include <stdlib.h>
-
 #include "cli/bench.h"
 #include "cli/load.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
+
+#include <stdlib.h>
 
 struct plan {
     const struct options *o;

@@ -4,14 +4,14 @@
  */
 #include "cli/command.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "cli/batch_engine.h"
 #include "cli/json_out.h"
 #include "cli/prompt.h"
 #include "cli/stream.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 enum choose_by { BY_TOTAL, BY_TOKEN, BY_BYTE };
 

@@ -4,13 +4,13 @@
  */
 #include "cli/command.h"
 
-#include <string.h>
-#include <unistd.h>
-
 #include "cli/json_out.h"
 #include "cli/load.h"
 #include "cli/prompt.h"
 #include "cli/stream.h"
+
+#include <string.h>
+#include <unistd.h>
 
 struct detokenizer {
     const struct tokenizer *tokenizer;

@@ -4,15 +4,15 @@
  */
 #include "cli/command.h"
 
-#include <stdio.h>
-#include <sys/random.h>
-
 #include "cli/json_out.h"
 #include "cli/run.h"
 #include "cli/settle.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/clock.h"
+
+#include <stdio.h>
+#include <sys/random.h>
 
 enum finish { FINISH_LENGTH, FINISH_STOP, FINISH_INTERRUPTED };
 

@@ -5,18 +5,18 @@
  */
 #include "cli/command.h"
 
+#include "cli/json_out.h"
+#include "cli/load.h"
+#include "cli/stream.h"
+#include "cli/terminal.h"
+#include "core/utf8.h"
+
 #include <dirent.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-
-#include "cli/json_out.h"
-#include "cli/load.h"
-#include "cli/stream.h"
-#include "cli/terminal.h"
-#include "core/utf8.h"
 
 struct dtype_total {
     size_t n_tensors, n_bytes;

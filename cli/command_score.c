@@ -4,14 +4,6 @@
  */
 #include "cli/command.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "cli/batch_job.h"
 #include "cli/batch_merge.h"
 #include "cli/json_out.h"
@@ -20,6 +12,14 @@
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Logits of one chunk; a row of a large vocabulary takes 1 MB of it. */
 static const size_t CHUNK_BYTES = (size_t)32 << 20;

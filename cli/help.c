@@ -4,10 +4,10 @@
  */
 #include "cli/help.h"
 
+#include "cli/stream.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "cli/stream.h"
 
 enum { COLUMN = 28, WIDTH = 80 };
 

@@ -4,13 +4,13 @@
  */
 #include "cli/json_out.h"
 
+#include "core/utf8.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/utf8.h"
 
 void json_out_quoted(struct buffer *t, const char *text, size_t n)
 {

@@ -6,15 +6,15 @@
  */
 #include "cli/locate.h"
 
+#include "cli/buffer.h"
+#include "core/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "cli/buffer.h"
-#include "core/file.h"
 
 enum { LONGEST_COMMIT = 64 }; /* 40 hexadecimal digits today, 64 where git uses SHA-256 */
 

@@ -6,8 +6,8 @@
 #ifndef CLI_PROMPT_H
 #define CLI_PROMPT_H
 
-#include "cli/options.h"
 #include "cli/buffer.h"
+#include "cli/options.h"
 #include "tokenizer/tokenizer.h"
 
 /* Appends the prompt to *out. stdin is read where "-" asks for it, and otherwise where it is no

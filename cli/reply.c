@@ -4,8 +4,8 @@
  */
 #include "cli/reply.h"
 
-#include "cli/reply_chances.h"
 #include "cli/json_out.h"
+#include "cli/reply_chances.h"
 #include "cli/settle.h"
 
 static void look_back(struct reply *r)

@@ -4,11 +4,11 @@
  */
 #include "cli/reply_chances.h"
 
-#include <stdlib.h>
-
 #include "cli/json_out.h"
 #include "cli/logprob.h"
 #include "core/utf8.h"
+
+#include <stdlib.h>
 
 struct reply_chances {
     struct decoder *decoder; /* for tokens that were not taken */

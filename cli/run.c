@@ -4,15 +4,15 @@
  */
 #include "cli/run.h"
 
-#include <math.h>
-#include <string.h>
-#include <sys/resource.h>
-
 #include "cli/help.h"
 #include "cli/prompt.h"
 #include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/clock.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/resource.h>
 
 static bool read_prompt(struct run *r, const char *command, struct err *e)
 {

@@ -5,10 +5,10 @@
 #ifndef CLI_RUN_H
 #define CLI_RUN_H
 
+#include "cli/buffer.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/terminal.h"
-#include "cli/buffer.h"
 #include "models/session.h"
 
 /* How much a run depends on a tokenizer. */

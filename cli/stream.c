@@ -7,14 +7,14 @@
  */
 #include "cli/stream.h"
 
+#include "core/utf8.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "core/utf8.h"
 
 enum { PATIENCE_MS = 200 };
 

@@ -6,14 +6,14 @@
  */
 #include "core/cpus.h"
 
+#include "core/base.h"
+#include "core/cgroup.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
-
-#include "core/base.h"
-#include "core/cgroup.h"
 
 /* A quota in microseconds of each period, as CPUs; "max" or -1: no limit. */
 static double limit_of(const char *quota, const char *period)

@@ -4,11 +4,11 @@
  */
 #include "core/memory.h"
 
+#include "core/cgroup.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include "core/cgroup.h"
 
 static const uint64_t GUESS = UINT64_C(1) << 30;
 

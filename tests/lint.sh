@@ -39,6 +39,12 @@ for file in $(grep -l '#include <pcre2\.h>' $(sources cli tokenizer models core)
     case $file in tokenizer/*) ;; *) bad "$file: only the tokenizer may use pcre2" ;; esac
 done
 
+# Own header, then the project's, then the system's; kernels are put together as their .inc files need it.
+for file in $(sources cli tokenizer models core tests | grep '\.c$' | grep -v /kernels/); do
+    awk '/^#include </ { seen = 1 } /^#include ".*\.[ch]"/ && seen { n = 1 } END { exit n }' "$file" ||
+        bad "$file: an include of the project stands behind the system's"
+done
+
 # ---- headers compile alone ----
 
 for file in $(sources cli tokenizer models core | grep '\.h$'); do

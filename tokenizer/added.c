@@ -5,9 +5,9 @@
  */
 #include "tokenizer/internal.h"
 
-#include <stdlib.h>
-
 #include "tokenizer/unicode.h"
+
+#include <stdlib.h>
 
 /* ---- the sets -------------------------------------------------------------------------------- */
 

@@ -157,7 +157,7 @@ static bool open_session(struct batch_engine *e, struct err *err)
     params.n_pages = e->n_pages;
     e->n_rows_most = params.n_rows;
     e->session = session_new(l->model, l->compute, &params, err);
-    if (e->session != NULL || !session_measure(l->model, &params, &bytes, err))
+    if (e->session || !session_measure(l->model, &params, &bytes, err))
         return e->session != NULL;
     return err_set(err, ERR_RUNTIME,
                    "%zu MiB for the past of all lines are not to be had; --kv-memory sets less",
@@ -167,7 +167,7 @@ static bool open_session(struct batch_engine *e, struct err *err)
 struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct err *err)
 {
     struct batch_engine *e = calloc(1, sizeof *e);
-    if (e == NULL) {
+    if (!e) {
         err_no_memory(err);
         return NULL;
     }
@@ -181,7 +181,7 @@ struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct er
     e->by_ids = calloc((size_t)e->n_parallel, sizeof(struct slot *));
     e->rows = calloc(n_rows, sizeof *e->rows);
     e->wanted = calloc(n_rows, sizeof *e->wanted);
-    if (e->slots == NULL || e->by_ids == NULL || e->rows == NULL || e->wanted == NULL)
+    if (!e->slots || !e->by_ids || !e->rows || !e->wanted)
         err_no_memory(err);
     else if (open_session(e, err))
         return e;
@@ -191,9 +191,9 @@ struct batch_engine *batch_engine_new(const struct batch_tools *tools, struct er
 
 void batch_engine_free(struct batch_engine *e)
 {
-    if (e == NULL)
+    if (!e)
         return;
-    for (int i = 0; e->slots != NULL && i < e->n_slots; i++) {
+    for (int i = 0; e->slots && i < e->n_slots; i++) {
         batch_work_free(e->slots[i].work);
         free(e->slots[i].ids);
     }
@@ -226,7 +226,7 @@ static struct slot *oldest_idle(const struct batch_engine *e, bool kept)
     struct slot *oldest = NULL;
     for (int i = 0; i < e->n_slots; i++) {
         struct slot *s = &e->slots[i];
-        if (s->work == NULL && (!kept || s->n_ids > 0) && (oldest == NULL || s->age < oldest->age))
+        if (!s->work && (!kept || s->n_ids > 0) && (!oldest || s->age < oldest->age))
             oldest = s;
     }
     return oldest;
@@ -277,10 +277,10 @@ static bool let_in(struct batch_engine *e, struct batch_work *work, struct err *
     if (e->n_at_work == e->n_parallel || n_pages > (size_t)(e->n_pages - e->n_promised))
         return false;
     struct slot *s = oldest_idle(e, false);
-    assert(s != NULL);
+    assert(s);
     forget(e, s);
     s->ids = malloc((work->ids.n + 1) * sizeof *s->ids);
-    if (s->ids == NULL)
+    if (!s->ids)
         return err_no_memory(err);
     memcpy(s->ids, work->ids.id, work->ids.n * sizeof *s->ids);
     s->n_ids = work->ids.n;
@@ -297,12 +297,12 @@ static bool let_in(struct batch_engine *e, struct batch_work *work, struct err *
 bool batch_engine_has_room(const struct batch_engine *e)
 {
     /* Lines that are finished at once take no slot: their answers go out before others come in. */
-    return e->waiting == NULL && e->finished == NULL && e->n_at_work < e->n_parallel;
+    return !e->waiting && !e->finished && e->n_at_work < e->n_parallel;
 }
 
 bool batch_engine_is_idle(const struct batch_engine *e)
 {
-    return e->waiting == NULL && e->n_at_work == 0 && e->finished == NULL;
+    return !e->waiting && e->n_at_work == 0 && !e->finished;
 }
 
 bool batch_engine_add(struct batch_engine *e, struct batch_work *work, struct err *err)
@@ -333,12 +333,12 @@ static struct slot *find_alike(struct batch_engine *e, const struct slot *s, siz
     *n = WORTH - 1;
     for (int i = 0; i < e->n_slots; i++) {
         struct slot *other = &e->slots[i];
-        if (other == s || (other->work != NULL && other->age > s->age))
+        if (other == s || (other->work && other->age > s->age))
             continue;
         size_t common = n_common(s, other);
         const size_t has = (size_t)session_sequence_position(e->session, sequence_of(e, other));
         common = common < s->work->n_prompt ? common : s->work->n_prompt - 1;
-        common = other->work != NULL || common < has ? common : has;
+        common = other->work || common < has ? common : has;
         if (common > *n) {
             *n = common;
             best = other;
@@ -353,15 +353,15 @@ static bool begin(struct batch_engine *e, struct slot *s)
 {
     size_t n;
     struct slot *other = find_alike(e, s, &n);
-    if (other == NULL)
+    if (!other)
         return true;
     const int from = sequence_of(e, other);
-    if (other->work != NULL && (size_t)session_sequence_position(e->session, from) < n)
+    if (other->work && (size_t)session_sequence_position(e->session, from) < n)
         return false;
     if (session_share(e->session, from, sequence_of(e, s), (int)n)) {
         s->n_read = n;
         e->counts.n_shared += n;
-        if (other->work == NULL)
+        if (!other->work)
             other->age = ++e->clock;
     }
     return true;
@@ -371,12 +371,12 @@ static bool begin(struct batch_engine *e, struct slot *s)
 
 static bool is_answering(const struct slot *s)
 {
-    return s->work != NULL && s->n_read == s->n_ids;
+    return s->work && s->n_read == s->n_ids;
 }
 
 static bool is_reading(const struct slot *s)
 {
-    return s->work != NULL && s->n_read < s->n_ids;
+    return s->work && s->n_read < s->n_ids;
 }
 
 static size_t n_left(const struct slot *s)
@@ -423,7 +423,7 @@ static struct slot *choose_prompt(const struct batch_engine *e, bool shortest)
         struct slot *s = &e->slots[i];
         if (!is_reading(s) || s->held || n_left(s) == 0)
             continue;
-        if (best == NULL || (shortest ? n_left(s) < n_left(best) : s->age < best->age))
+        if (!best || (shortest ? n_left(s) < n_left(best) : s->age < best->age))
             best = s;
     }
     return best;
@@ -447,11 +447,11 @@ static void plan(struct batch_engine *e)
     }
     size_t left = (size_t)(most_rows(e) - e->n_rows);
     struct slot *s = choose_prompt(e, false);
-    if (s != NULL)
+    if (s)
         left -= add_prompt(e, s, left / 2);
     for (size_t added = 1; left > 0 && added > 0; left -= added) {
         s = choose_prompt(e, true);
-        added = s != NULL ? add_prompt(e, s, left) : 0;
+        added = s ? add_prompt(e, s, left) : 0;
     }
 }
 
@@ -468,7 +468,7 @@ static void make_room(struct batch_engine *e)
             wanted += n > 0 ? session_wanted_pages(e->session, i, n) : 0;
         }
         struct slot *kept = oldest_idle(e, true);
-        if (wanted <= session_free_pages(e->session) || kept == NULL)
+        if (wanted <= session_free_pages(e->session) || !kept)
             return;
         forget(e, kept);
     }
@@ -553,7 +553,7 @@ static bool harvest(struct batch_engine *e, struct err *err)
 bool batch_engine_step(struct batch_engine *e, struct err *err)
 {
     *err = (struct err){.code = ERR_NONE};
-    if (e->waiting != NULL && let_in(e, e->waiting, err))
+    if (e->waiting && let_in(e, e->waiting, err))
         e->waiting = NULL;
     if (err->code != ERR_NONE)
         return false;
@@ -563,7 +563,7 @@ bool batch_engine_step(struct batch_engine *e, struct err *err)
     assert(e->n_rows > 0);
     make_room(e);
     e->logits = session_run(e->session, e->rows, e->n_rows, err);
-    if (e->logits == NULL)
+    if (!e->logits)
         return false;
     e->counts.n_steps++;
     e->counts.n_rows += (size_t)e->n_rows;
@@ -576,10 +576,10 @@ bool batch_engine_step(struct batch_engine *e, struct err *err)
 struct batch_work *batch_engine_finished(struct batch_engine *e)
 {
     struct batch_work *work = e->finished;
-    if (work == NULL)
+    if (!work)
         return NULL;
     e->finished = work->next;
-    if (e->finished == NULL)
+    if (!e->finished)
         e->finished_end = &e->finished;
     return work;
 }

@@ -50,7 +50,7 @@ static bool grow(struct batch_index *index, struct err *e)
     struct batch_index larger = {.capacity = index->capacity ? index->capacity * 2 : SMALLEST,
                                  .n = index->n};
     larger.entries = calloc(larger.capacity, sizeof *larger.entries);
-    if (larger.entries == NULL)
+    if (!larger.entries)
         return err_no_memory(e);
     for (size_t i = 0; i < index->capacity; i++)
         if (index->entries[i].hash[1] != 0)

@@ -28,7 +28,7 @@ void batch_input_begin(struct batch_input *in, int fd, const char *name)
 bool batch_input_check_output(const struct batch_input *in, const char *path, struct err *e)
 {
     struct stat lines, answers;
-    const int got = path != NULL ? stat(path, &answers) : fstat(STREAM_STDOUT, &answers);
+    const int got = path ? stat(path, &answers) : fstat(STREAM_STDOUT, &answers);
     if (got != 0 || fstat(in->fd, &lines) != 0 || !S_ISREG(lines.st_mode) ||
         lines.st_dev != answers.st_dev || lines.st_ino != answers.st_ino)
         return true;
@@ -98,7 +98,7 @@ enum batch_input_state batch_input_next(struct batch_input *in, bool wait, struc
         const char *from = left > 0 ? in->data.data + in->searched : NULL;
         const char *newline = left > 0 ? memchr(from, '\n', left) : NULL;
         *whole = newline != NULL;
-        if (newline != NULL)
+        if (newline)
             return take(in, (size_t)(newline - in->data.data) - in->at, true, line);
         in->searched = in->data.n;
         if (in->end)

@@ -83,14 +83,14 @@ static bool open_shard(struct job *j, struct err *e)
     struct batch_shard *shard = &j->source.shard;
     if (!batch_shard_find(j->o->shard, shard, e))
         return false;
-    if (shard->by[0] != NULL && (j->o->n_words == 0 || j->o->output == NULL))
+    if (shard->by[0] && (j->o->n_words == 0 || !j->o->output))
         return err_set(e, ERR_USAGE,
                        "this is process %d of %d: lines must come from a file and answers go to "
                        "one with -o (or say --shard 1/1)",
                        shard->k, shard->n);
-    if (j->o->output != NULL)
+    if (j->o->output)
         j->output_path = path_of_part(j->o->output, shard, e);
-    return j->o->output == NULL || j->output_path != NULL;
+    return !j->o->output || j->output_path;
 }
 
 /* Refuses the input as output, also where only the merged answers of all parts would replace it. */
@@ -105,7 +105,7 @@ static void tell_part(const struct job *j)
 {
     const struct batch_shard *shard = &j->source.shard;
     const bool both = shard->by[1] != NULL;
-    if (shard->by[0] != NULL)
+    if (shard->by[0])
         terminal_note(j->o->quiet,
                       "part %d of %d, by %s%s%s, into %s; --shard 1/1 answers all lines", shard->k,
                       shard->n, shard->by[0], both ? ", and by " : "", both ? shard->by[1] : "",
@@ -115,7 +115,7 @@ static void tell_part(const struct job *j)
 static bool open_job(struct job *j, struct err *e)
 {
     const struct options *o = j->o;
-    if (o->restart && o->output == NULL)
+    if (o->restart && !o->output)
         return err_set(e, ERR_USAGE, "--restart needs the file that begins anew: -o FILE");
     j->source =
         (struct batch_source){.o = o, .task = j->task, .input = &j->input, .output = &j->output};
@@ -136,7 +136,7 @@ static bool open_engine(struct job *j, struct err *e)
     if (!batch_tools_open(&j->tools, j->o, j->task, e))
         return false;
     const char *dir = checkpoint_dir(j->tools.loaded.checkpoint), *slash = strrchr(dir, '/');
-    j->model_name = slash != NULL ? slash + 1 : dir;
+    j->model_name = slash ? slash + 1 : dir;
     j->engine = batch_engine_new(&j->tools, e);
     return j->engine != NULL;
 }
@@ -147,8 +147,7 @@ static bool check_model(const struct job *j, struct err *e)
 {
     const struct checkpoint *model = j->tools.loaded.checkpoint;
     const char *path = j->o->output;
-    if (path == NULL ||
-        (!checkpoint_holds(model, path) && !checkpoint_holds(model, j->output_path)))
+    if (!path || (!checkpoint_holds(model, path) && !checkpoint_holds(model, j->output_path)))
         return true;
     return err_set(e, ERR_USAGE, "%s is a file of the model; the answers need a file of their own",
                    path);
@@ -179,7 +178,7 @@ static bool answer(struct job *j, struct batch_work *work, struct err *e)
     if (!failed || !work->line.error_is_told)
         batch_answer_write(work, j->task, j->model_name, &text);
     bool ok = buffer_ok(&text, e);
-    if (ok && work->slot == NULL)
+    if (ok && !work->slot)
         ok = put(j, &text, e);
     else if (ok)
         batch_order_fill(work->slot, &text);
@@ -203,7 +202,7 @@ static bool answer_finished(struct job *j, struct err *e)
 static bool begin_line(struct job *j, struct batch_line *line, struct err *e)
 {
     struct batch_work *work = batch_work_new(&j->tools, line, e);
-    if (work == NULL)
+    if (!work)
         return false;
     if (j->o->ordered && (work->slot = batch_order_add(&j->order, e)) == NULL) {
         batch_work_free(work);
@@ -317,7 +316,7 @@ static bool conclude(struct job *j, struct err *e)
     if (n_errors == 0)
         return true;
     /* mpirun ends all ranks where one of them fails; for those, --merge has the exit code. */
-    if (j->source.shard.by[0] != NULL) {
+    if (j->source.shard.by[0]) {
         terminal_note(false, unanswered, n_errors, n);
         return true;
     }

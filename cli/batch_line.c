@@ -210,7 +210,7 @@ static bool add_stop(const struct value *v)
     const size_t before = stops->n;
     if (!read_string(v, stops))
         return false;
-    if (stops->n == before || memchr(stops->data + before, '\0', stops->n - before) != NULL)
+    if (stops->n == before || memchr(stops->data + before, '\0', stops->n - before))
         return spoil(v, "has an empty string, or one with a NUL");
     buffer_add(stops, "", 1);
     v->line->stop.n++;
@@ -279,7 +279,7 @@ static bool says(const struct value *v, const char *text)
 /* A key of OpenAI's that is accepted where it asks for what happens anyway. */
 static bool read_idle(const struct value *v)
 {
-    return v->key->idle == NULL || says(v, v->key->idle) ||
+    return !v->key->idle || says(v, v->key->idle) ||
            spoil(v, "asks for what tgen batch does not do");
 }
 
@@ -350,7 +350,7 @@ static void read_member(struct batch_line *line, struct bytes name, struct bytes
     const struct key *key = find_key(name, where);
     const struct value v = {line, key, (const char *)value.data, value.size};
     const bool there = !is(&v, JSON_NULL);
-    if (key == NULL) {
+    if (!key) {
         if (there && line->error.code == ERR_NONE)
             err_set(&line->error, ERR_USAGE, "unknown key \"%.*s\"", (int)min_size(name.size, 100),
                     (const char *)name.data);
@@ -443,7 +443,7 @@ static bool point_at_stops(struct batch_line *line, struct err *e)
     if (line->stops.n == 0)
         return true;
     line->own_stops = calloc(line->stop.n + 1, sizeof *line->own_stops);
-    if (line->own_stops == NULL)
+    if (!line->own_stops)
         return err_no_memory(e);
     const char *at = line->stops.data;
     for (size_t i = 0; i < line->stop.n; i++, at += strlen(at) + 1)

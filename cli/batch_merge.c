@@ -59,7 +59,7 @@ static int parts_of(const char *name, const char *base)
 {
     const size_t n_base = strlen(base);
     const char *dot = strrchr(base, '.');
-    const size_t n_stem = dot != NULL && dot != base ? (size_t)(dot - base) : n_base;
+    const size_t n_stem = dot && dot != base ? (size_t)(dot - base) : n_base;
     int k = 0, n = 0, length = 0;
     if (strncmp(name, base, n_stem) != 0 ||
         sscanf(name + n_stem, ".%7d-of-%7d%n", &k, &n, &length) < 2)
@@ -73,16 +73,16 @@ static int parts_of(const char *name, const char *base)
 static bool count_parts(struct merge *m, struct err *e)
 {
     const char *path = m->o->output, *slash = strrchr(path, '/');
-    char *dir = slash == NULL ? strdup(".") : strndup(path, (size_t)(slash - path) + 1);
-    DIR *list = dir != NULL ? opendir(dir) : NULL;
-    if (list == NULL) {
+    char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    DIR *list = dir ? opendir(dir) : NULL;
+    if (!list) {
         err_set(e, ERR_RUNTIME, "cannot read the directory of %s: %s", path, strerror(errno));
         free(dir);
         return false;
     }
     bool ok = true;
     for (struct dirent *entry; ok && (errno = 0, entry = readdir(list)) != NULL;) {
-        const int n = parts_of(entry->d_name, slash != NULL ? slash + 1 : path);
+        const int n = parts_of(entry->d_name, slash ? slash + 1 : path);
         if (n > 0 && m->n_parts > 0 && n != m->n_parts)
             ok = err_set(e, ERR_RUNTIME, "there are parts of %d and parts of %d of %s", m->n_parts,
                          n, path);
@@ -103,7 +103,7 @@ static bool open_part(struct merge *m, int k, struct err *e)
 {
     struct part *part = &m->parts[k];
     part->path = batch_shard_path(m->o->output, k + 1, m->n_parts, e);
-    if (part->path == NULL)
+    if (!part->path)
         return false;
     part->fd = buffer_open_file(part->path, e);
     if (part->fd < 0)
@@ -118,7 +118,7 @@ static bool open_parts(struct merge *m, struct err *e)
     if (!count_parts(m, e))
         return false;
     m->parts = calloc((size_t)m->n_parts, sizeof *m->parts);
-    if (m->parts == NULL)
+    if (!m->parts)
         return err_no_memory(e);
     for (int k = 0; k < m->n_parts; k++)
         m->parts[k].fd = -1;
@@ -134,7 +134,7 @@ static bool add_place(struct merge *m, const struct place *place, struct err *e)
 {
     struct place *places =
         grow_array(m->places, &m->capacity, m->n_places + 1, sizeof *places, 1024);
-    if (places == NULL)
+    if (!places)
         return err_no_memory(e);
     m->places = places;
     m->places[m->n_places] = *place;
@@ -162,7 +162,7 @@ static bool read_part(struct merge *m, int k, struct err *e)
                                     .is_error = kind == BATCH_ANSWER_ERROR};
         if (kind == BATCH_ANSWER_NONE)
             ok = refuse(&in, "is no answer", e);
-        else if (batch_index_find(&m->names, m->name.data, m->name.n) != NULL)
+        else if (batch_index_find(&m->names, m->name.data, m->name.n))
             ok = refuse(&in, "answers what was answered already", e);
         else
             ok = buffer_ok(&m->name, e) && add_place(m, &place, e);
@@ -177,11 +177,11 @@ static struct place *find_place(struct merge *m, const struct batch_line *line)
     const struct batch_index_entry *entry = NULL;
     if (line->error.code == ERR_NONE)
         entry = batch_index_find(&m->names, line->custom_id.data, line->custom_id.n);
-    if (entry == NULL) {
+    if (!entry) {
         batch_answer_error_name(line->number, &line->custom_id, &m->name);
         entry = batch_index_find(&m->names, m->name.data, m->name.n);
     }
-    return entry != NULL ? &m->places[entry->value] : NULL;
+    return entry ? &m->places[entry->value] : NULL;
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */
@@ -200,7 +200,7 @@ static bool read_place(const struct merge *m, const struct place *place, struct 
 {
     const struct part *part = &m->parts[place->part];
     char *text = malloc(place->size);
-    if (text == NULL)
+    if (!text)
         return err_no_memory(e);
     size_t n = 0;
     for (ssize_t got = 1; n < place->size && got > 0; n += got > 0 ? (size_t)got : 0)
@@ -224,9 +224,9 @@ static bool copy_lines(struct merge *m, struct err *e)
     while (ok && (state = batch_source_next(&m->source, true, &line, e)) == BATCH_INPUT_LINE) {
         struct place *place = find_place(m, &line);
         m->n_lines++;
-        if (place == NULL && m->n_missing++ == 0)
+        if (!place && m->n_missing++ == 0)
             m->first_missing = line.number;
-        if (place != NULL) {
+        if (place) {
             m->n_errors += place->is_error;
             ok = copy(m, place, e);
         }
@@ -341,7 +341,7 @@ static char *follow_links(const char *path)
 static bool open_files(struct merge *m, struct err *e)
 {
     const struct options *o = m->o;
-    if (o->output == NULL || o->n_words != 1)
+    if (!o->output || o->n_words != 1)
         return err_set(e, ERR_USAGE, "--merge needs the job's file of lines and its -o FILE");
     if (o->words[0][0] == '\0')
         return err_set(e, ERR_USAGE, "the name of a file is empty");
@@ -353,9 +353,9 @@ static bool open_files(struct merge *m, struct err *e)
         !open_parts(m, e))
         return false;
     m->result = follow_links(o->output);
-    const size_t size = m->result != NULL ? strlen(m->result) + sizeof ".merging" : 0;
+    const size_t size = m->result ? strlen(m->result) + sizeof ".merging" : 0;
     m->temporary = size > 0 ? malloc(size) : NULL;
-    if (m->temporary == NULL)
+    if (!m->temporary)
         return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", o->output, strerror(errno));
     snprintf(m->temporary, size, "%s.merging", m->result);
     return open_temporary(m, e);
@@ -369,7 +369,7 @@ static bool put_in_place(struct merge *m, struct err *e)
 
 static void free_merge(struct merge *m)
 {
-    for (int k = 0; m->parts != NULL && k < m->n_parts; k++) {
+    for (int k = 0; m->parts && k < m->n_parts; k++) {
         free(m->parts[k].path);
         if (m->parts[k].fd >= 0)
             close(m->parts[k].fd);
@@ -398,7 +398,7 @@ bool batch_merge_run(const struct options *o, enum batch_task task, struct err *
     for (int k = 0; ok && k < m.n_parts; k++)
         ok = read_part(&m, k, e);
     ok = ok && copy_lines(&m, e) && check_complete(&m, e) && put_in_place(&m, e);
-    if (!ok && m.temporary != NULL && m.fd >= 0)
+    if (!ok && m.temporary && m.fd >= 0)
         unlink(m.temporary);
     if (ok && m.n_errors > 0)
         ok = err_set(e, ERR_RUNTIME,

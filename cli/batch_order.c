@@ -10,11 +10,11 @@
 struct batch_order_slot *batch_order_add(struct batch_order *order, struct err *e)
 {
     struct batch_order_slot *slot = calloc(1, sizeof *slot);
-    if (slot == NULL) {
+    if (!slot) {
         err_no_memory(e);
         return NULL;
     }
-    if (order->last != NULL)
+    if (order->last)
         order->last->next = slot;
     else
         order->first = slot;
@@ -32,11 +32,11 @@ void batch_order_fill(struct batch_order_slot *slot, struct buffer *answer)
 bool batch_order_take(struct batch_order *order, struct buffer *answer)
 {
     struct batch_order_slot *slot = order->first;
-    if (slot == NULL || !slot->ready)
+    if (!slot || !slot->ready)
         return false;
     *answer = slot->answer;
     order->first = slot->next;
-    if (order->first == NULL)
+    if (!order->first)
         order->last = NULL;
     free(slot);
     return true;
@@ -44,7 +44,7 @@ bool batch_order_take(struct batch_order *order, struct buffer *answer)
 
 void batch_order_free(struct batch_order *order)
 {
-    while (order->first != NULL) {
+    while (order->first) {
         struct batch_order_slot *slot = order->first;
         order->first = slot->next;
         buffer_free(&slot->answer);

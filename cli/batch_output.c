@@ -40,7 +40,7 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
 {
     struct stat about;
     *out = (struct batch_output){.fd = STREAM_STDOUT, .name = "standard output"};
-    if (path == NULL)
+    if (!path)
         return true;
     out->name = path;
     /* A pipe that is opened for reading as well would never break. */

@@ -30,7 +30,7 @@ static bool add_answer(const struct batch_input *in, enum batch_answer_kind kind
         return refuse_line(in, e);
     if (!buffer_ok(name, e))
         return false;
-    if (batch_index_find(answers, name->data, name->n) != NULL)
+    if (batch_index_find(answers, name->data, name->n))
         return refuse(in, "answers what was answered already", e);
     return batch_index_add(answers, name->data, name->n,
                            kind == BATCH_ANSWER_ERROR ? BATCH_ANSWER_NONE : kind, e);

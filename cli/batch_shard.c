@@ -18,7 +18,7 @@ static long variable(const char *name)
 {
     const char *text = getenv(name);
     char *end;
-    if (text == NULL || text[0] < '0' || text[0] > '9')
+    if (!text || text[0] < '0' || text[0] > '9')
         return -1;
     errno = 0;
     const long value = strtol(text, &end, 10);
@@ -47,7 +47,7 @@ static bool split_by_array(struct batch_shard *shard, struct err *e)
     const long id = variable("SLURM_ARRAY_TASK_ID"), count = variable("SLURM_ARRAY_TASK_COUNT");
     const long min = variable("SLURM_ARRAY_TASK_MIN"), max = variable("SLURM_ARRAY_TASK_MAX");
     const long said = variable("SLURM_ARRAY_TASK_STEP"), step = said > 0 ? said : 1;
-    if (getenv("SLURM_ARRAY_TASK_ID") == NULL)
+    if (!getenv("SLURM_ARRAY_TASK_ID"))
         return true;
     if (id < 0 || count < 0) /* else every task would do the whole job */
         return err_set(e, ERR_USAGE,
@@ -64,7 +64,7 @@ static bool split_by_array(struct batch_shard *shard, struct err *e)
 
 static bool any_set(const char *index_name, const char *count_name)
 {
-    return getenv(index_name) != NULL || getenv(count_name) != NULL;
+    return getenv(index_name) || getenv(count_name);
 }
 
 /* One variable without the other, or one that is no number, still tells of a launcher: without
@@ -88,8 +88,8 @@ static bool split_by_rank(struct batch_shard *shard, struct err *e)
         return split_by_pair(shard, ompi_rank, ompi_size, "the variables of Open MPI", e);
     if (any_set("PMI_RANK", "PMI_SIZE"))
         return split_by_pair(shard, "PMI_RANK", "PMI_SIZE", "PMI_RANK and PMI_SIZE", e);
-    const char *size = getenv(step_size) != NULL ? step_size : job_size;
-    if (getenv("SLURM_STEP_ID") == NULL || !any_set("SLURM_PROCID", size))
+    const char *size = getenv(step_size) ? step_size : job_size;
+    if (!getenv("SLURM_STEP_ID") || !any_set("SLURM_PROCID", size))
         return true;
     return split_by_pair(shard, "SLURM_PROCID", size, "SLURM_PROCID and SLURM_NTASKS", e);
 }
@@ -97,7 +97,7 @@ static bool split_by_rank(struct batch_shard *shard, struct err *e)
 bool batch_shard_find(const char *said, struct batch_shard *out, struct err *e)
 {
     *out = (struct batch_shard){.k = 1, .n = 1};
-    if (said == NULL)
+    if (!said)
         return split_by_array(out, e) && split_by_rank(out, e);
     char *slash, *end = NULL;
     errno = 0;
@@ -116,13 +116,13 @@ bool batch_shard_find(const char *said, struct batch_shard *out, struct err *e)
 char *batch_shard_path(const char *path, int k, int n, struct err *e)
 {
     const char *slash = strrchr(path, '/');
-    const char *name = slash != NULL ? slash + 1 : path;
+    const char *name = slash ? slash + 1 : path;
     const char *dot = strrchr(name, '.');
-    if (dot == NULL || dot == name)
+    if (!dot || dot == name)
         dot = name + strlen(name);
     const size_t size = strlen(path) + sizeof ".1000000-of-1000000";
     char *out = malloc(size);
-    if (out == NULL)
+    if (!out)
         err_no_memory(e);
     else if (n == 1)
         snprintf(out, size, "%s", path);

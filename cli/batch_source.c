@@ -15,7 +15,7 @@
 static bool is_blank(struct bytes text)
 {
     for (size_t i = 0; i < text.size; i++)
-        if (memchr(" \t\r", text.data[i], 3) == NULL)
+        if (!memchr(" \t\r", text.data[i], 3))
             return false;
     return true;
 }
@@ -36,7 +36,7 @@ static bool check_unique(struct batch_source *s, struct batch_line *line, struct
     if (line->nameless)
         return true;
     const struct batch_index_entry *first = batch_index_find(&s->lines, id->data, id->n);
-    if (first == NULL)
+    if (!first)
         return batch_index_add(&s->lines, id->data, id->n, line->number, e);
     err_set(&line->error, ERR_USAGE, "line %zu has the same custom_id", (size_t)first->value);
     return true;
@@ -49,7 +49,7 @@ static bool is_told(const struct batch_source *s, const struct batch_line *line,
     struct buffer name = {0};
     batch_answer_error_name(line->number, &line->custom_id, &name);
     *failed = !buffer_ok(&name, e);
-    const bool told = !*failed && batch_index_find(&s->answers, name.data, name.n) != NULL;
+    const bool told = !*failed && batch_index_find(&s->answers, name.data, name.n);
     buffer_free(&name);
     return told;
 }
@@ -67,7 +67,7 @@ static bool is_answered(struct batch_source *s, struct batch_line *line, struct 
     }
     struct batch_index_entry *own =
         batch_index_find(&s->answers, line->custom_id.data, line->custom_id.n);
-    if (own == NULL)
+    if (!own)
         return false;
     const enum batch_answer_kind kind = (enum batch_answer_kind)own->value;
     *failed |= kind != BATCH_ANSWER_NONE && !batch_answer_fits(kind, line, s->task, e);
@@ -121,7 +121,7 @@ static bool find_strange(const struct batch_source *s, struct buffer *id, struct
     while (!found && batch_input_next(&in, true, &text, &whole, e) == BATCH_INPUT_LINE) {
         (void)batch_answer_name((const char *)text.data, text.size, id);
         entry = batch_index_find(&s->answers, id->data, id->n);
-        found = entry != NULL && entry->value != BATCH_ANSWER_NONE;
+        found = entry && entry->value != BATCH_ANSWER_NONE;
     }
     batch_input_free(&in);
     return found || err_set(e, ERR_RUNTIME, "cannot read %s a second time", s->output->name);

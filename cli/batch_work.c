@@ -99,7 +99,7 @@ struct batch_work *batch_work_new(const struct batch_tools *tools, struct batch_
                                   struct err *e)
 {
     struct batch_work *w = calloc(1, sizeof *w);
-    if (w == NULL) {
+    if (!w) {
         err_no_memory(e);
         batch_line_free(line);
         return NULL;
@@ -122,7 +122,7 @@ struct batch_work *batch_work_new(const struct batch_tools *tools, struct batch_
 
 void batch_work_free(struct batch_work *work)
 {
-    if (work == NULL)
+    if (!work)
         return;
     reply_free(&work->reply);
     ids_free(&work->ids);

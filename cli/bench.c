@@ -42,8 +42,7 @@ static bool fill(const struct bench *b, const struct bench_test *test, struct se
     if (!session_rewind(s, test->depth < session_position(s) ? test->depth : 0))
         session_rewind(s, 0);
     const int there = session_position(s);
-    return there == test->depth ||
-           session_prompt(s, b->ids + there, test->depth - there, e) != NULL;
+    return there == test->depth || session_prompt(s, b->ids + there, test->depth - there, e);
 }
 
 static bool run_tokens(const struct bench *b, const struct bench_test *test, int n,
@@ -165,7 +164,7 @@ static bool measure(const struct bench *b, const struct bench_test *test, struct
 {
     const struct session_params params = params_of(b, test);
     struct session *s = session_new(b->model, c, &params, e);
-    if (s == NULL)
+    if (!s)
         return false;
     const bool ok = time_runs(b, test, c, s, t, e);
     session_free(s);
@@ -193,7 +192,7 @@ bool bench_measure(const struct bench *b, const struct bench_test *test, struct 
         .seconds = calloc((size_t)n, sizeof *t.seconds),
         .fractions = calloc((size_t)n, sizeof *t.fractions),
     };
-    bool ok = t.seconds != NULL && t.fractions != NULL;
+    bool ok = t.seconds && t.fractions;
     if (!ok)
         err_no_memory(e);
     ok = ok && measure(b, test, c, &t, e);

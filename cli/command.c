@@ -24,7 +24,7 @@ const struct command command_list[] = {
 
 const struct command *command_find(const char *name)
 {
-    for (const struct command *c = command_list; c->name != NULL; c++)
+    for (const struct command *c = command_list; c->name; c++)
         if (strcmp(c->name, name) == 0)
             return c;
     return NULL;

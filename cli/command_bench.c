@@ -51,7 +51,7 @@ static bool make_tests(struct plan *p, struct err *e)
         o->bench_weights.n * o->bench_threads.n * o->depth.n * (o->n_prompt.n + o->n_gen.n);
     p->tests = calloc((size_t)n, sizeof *p->tests);
     p->results = calloc((size_t)n, sizeof *p->results);
-    if (p->tests == NULL || p->results == NULL)
+    if (!p->tests || !p->results)
         return err_no_memory(e);
     for (int w = 0; w < o->bench_weights.n; w++)
         for (int t = 0; t < o->bench_threads.n; t++)
@@ -71,7 +71,7 @@ static bool make_ids(struct plan *p, struct err *e)
     for (size_t i = 0; i < p->n; i++)
         n = max_int(n, p->tests[i].depth + p->tests[i].n);
     p->bench.ids = calloc((size_t)n, sizeof *p->bench.ids);
-    if (p->bench.ids == NULL)
+    if (!p->bench.ids)
         return err_no_memory(e);
     uint64_t random = 1;
     for (int i = 0; i < n; i++) {
@@ -90,7 +90,7 @@ static bool open_plan(struct plan *p, struct err *e)
     if (!make_tests(p, e) || !load_checkpoint(&p->loaded, p->o, e))
         return false;
     p->loaded.model = model_open(p->loaded.checkpoint, e);
-    if (p->loaded.model == NULL)
+    if (!p->loaded.model)
         return false;
     p->bench.model = p->loaded.model;
     p->bench.n_repetitions = p->o->repetitions;
@@ -99,7 +99,7 @@ static bool open_plan(struct plan *p, struct err *e)
         if (!bench_check(&p->bench, &p->tests[i], e))
             return false;
     p->bench.machine = machine_new(e);
-    return p->bench.machine != NULL && make_ids(p, e);
+    return p->bench.machine && make_ids(p, e);
 }
 
 /* The machine at its best, with the most threads that it was given. */

@@ -28,13 +28,13 @@ struct choice {
 static bool read_prompt(struct choice *c, struct err *e)
 {
     const struct options *o = &c->o;
-    if (o->prompt != NULL && o->prompt_file != NULL)
+    if (o->prompt && o->prompt_file)
         return err_set(e, ERR_USAGE, "the prompt is given twice: with -p and with --prompt-file");
-    if (o->prompt != NULL) {
+    if (o->prompt) {
         buffer_add_string(&c->prompt, o->prompt);
         return buffer_ok(&c->prompt, e);
     }
-    if (o->prompt_file == NULL && isatty(STDIN_FILENO))
+    if (!o->prompt_file && isatty(STDIN_FILENO))
         return err_set(e, ERR_USAGE,
                        "choose needs a prompt: -p TEXT, --prompt-file FILE or "
                        "standard input");
@@ -69,7 +69,7 @@ static bool make_answer(struct choice *c, size_t i, struct err *e)
         return false;
     }
     struct batch_work *work = c->answers[i] = batch_work_new(&c->tools, &line, e);
-    if (work == NULL)
+    if (!work)
         return false;
     if (work->line.error.code == ERR_NONE && work->n_prompt == work->ids.n)
         err_set(&work->line.error, ERR_USAGE,
@@ -127,7 +127,7 @@ static bool score_answers(struct choice *c, struct err *e)
 static double worth(const struct choice *c, size_t i, enum choose_by by)
 {
     const struct batch_work *w = c->answers[i];
-    assert(w != NULL); /* the engine is idle only when it has given all of them back */
+    assert(w); /* the engine is idle only when it has given all of them back */
     const size_t n_tokens = w->ids.n - w->n_prompt;
     if (by == BY_TOKEN)
         return n_tokens > 0 ? w->logprob / (double)n_tokens : 0;
@@ -183,7 +183,7 @@ bool command_choose(const struct options *o, struct err *e)
 {
     struct choice c = {.o = *o};
     c.answers = calloc(o->n_words + 1, sizeof(struct batch_work *));
-    if (c.answers == NULL)
+    if (!c.answers)
         return err_no_memory(e);
     const bool ok =
         open_choice(&c, e) && make_answers(&c, e) && score_answers(&c, e) && print_choice(&c, e);

@@ -85,7 +85,7 @@ static bool put_all(struct detokenizer *d, const struct options *o, struct err *
 {
     if (o->n_words > 0)
         return put_words(d, o, e);
-    if (o->file == NULL || strcmp(o->file, "-") == 0)
+    if (!o->file || strcmp(o->file, "-") == 0)
         return put_input(d, STDIN_FILENO, "standard input", e);
     const int fd = buffer_open_file(o->file, e);
     if (fd < 0)
@@ -121,7 +121,7 @@ bool command_detokenize(const struct options *o, struct err *e)
     if (ok) {
         d.tokenizer = l.tokenizer;
         d.decoder = decoder_new(l.tokenizer, o->special, e);
-        ok = d.decoder != NULL && put_all(&d, o, e) && stream_end(&d.stream, true, e) &&
+        ok = d.decoder && put_all(&d, o, e) && stream_end(&d.stream, true, e) &&
              (!o->json || print_json(&d.stream.collected, e));
     }
     decoder_free(d.decoder);

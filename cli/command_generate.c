@@ -59,7 +59,7 @@ static bool open_generator(struct generation *g, struct err *e)
     const struct generator_params params = {
         .n_vocab = n_vocab, .n_context = r->n_context, .draft = r->o->draft};
     g->sampler = sampler_new(&g->sampling, n_vocab, r->n_context, e);
-    if (g->sampler == NULL)
+    if (!g->sampler)
         return false;
     g->generator = generator_new(r->session, g->sampler, &params, e);
     return g->generator != NULL;
@@ -82,7 +82,7 @@ static bool prepare(struct generation *g, const struct options *o, struct err *e
     g->stream.stops = o->stop.item;
     g->stream.n_stops = o->stop.n;
     g->stream.fd = o->json || o->print_ids ? STREAM_COLLECT : STREAM_STDOUT;
-    if (r->loaded.tokenizer == NULL)
+    if (!r->loaded.tokenizer)
         return true;
     g->decoder = decoder_new(r->loaded.tokenizer, o->special, e);
     return g->decoder != NULL;
@@ -105,18 +105,16 @@ static bool print_id(const struct generation *g, int32_t id, struct err *e)
 static bool tell_prompt(struct generation *g, struct err *e)
 {
     const struct options *o = g->run.o;
-    if (o->echo && o->ids == NULL &&
-        !stream_echo(&g->stream, g->run.prompt.data, g->run.prompt.n, e))
+    if (o->echo && !o->ids && !stream_echo(&g->stream, g->run.prompt.data, g->run.prompt.n, e))
         return false;
     for (size_t i = 0; i < g->run.ids.n; i++) {
         const int32_t id = g->run.ids.id[i];
         if (o->echo && !print_id(g, id, e))
             return false;
-        if (g->decoder == NULL)
+        if (!g->decoder)
             continue;
         const struct bytes text = decoder_next(g->decoder, id);
-        if (o->echo && o->ids != NULL &&
-            !stream_echo(&g->stream, (const char *)text.data, text.size, e))
+        if (o->echo && o->ids && !stream_echo(&g->stream, (const char *)text.data, text.size, e))
             return false;
     }
     return true;
@@ -158,7 +156,7 @@ static bool put_token(struct generation *g, int32_t id, struct err *e)
 {
     if (!ids_push(&g->answer, id, e) || !print_id(g, id, e))
         return false;
-    if (g->decoder == NULL)
+    if (!g->decoder)
         return true;
     const struct bytes text = decoder_next(g->decoder, id);
     return stream_put(&g->stream, (const char *)text.data, text.size, e);
@@ -230,7 +228,7 @@ static bool print_json(const struct generation *g, struct err *e)
     json_out_string(&out, "model", checkpoint_dir(g->run.loaded.checkpoint));
     json_out_unsigned(&out, "prompt_tokens", g->run.ids.n);
     json_out_ids(&out, "ids", g->answer.id, g->answer.n);
-    if (g->decoder != NULL)
+    if (g->decoder)
         json_out_text(&out, "text", g->stream.collected.data, g->stream.collected.n);
     else
         json_out_null(&out, "text");

@@ -75,7 +75,7 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
         card->dtypes[t->dtype].n_bytes += t->n_bytes;
     }
     card->n_entries = max_int(0, scandir(card->dir, &card->entries, is_visible, alphasort));
-    card->tokenizer_bytes = l->tokenizer != NULL ? tokenizer_bytes(l->tokenizer) : 0;
+    card->tokenizer_bytes = l->tokenizer ? tokenizer_bytes(l->tokenizer) : 0;
     card->n_context = o->context > 0 ? o->context : model_info(l->model)->max_positions;
     const struct session_params params = {
         .n_context = card->n_context,

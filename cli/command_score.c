@@ -45,11 +45,11 @@ static bool check_logits(const struct scoring *s, const char *path, struct err *
     const char *file = s->run.o->file, *holds = NULL;
     if (stat(path, &logits) != 0)
         return true;
-    if (file != NULL && stat(file, &text) == 0 && is_same(&text, &logits))
+    if (file && stat(file, &text) == 0 && is_same(&text, &logits))
         holds = file;
     else if (fstat(STDIN_FILENO, &text) == 0 && is_same(&text, &logits))
         holds = "standard input";
-    if (holds != NULL)
+    if (holds)
         return err_set(e, ERR_USAGE, "%s holds the text; the logits need a file of their own",
                        holds);
     return !checkpoint_holds(s->run.loaded.checkpoint, path) ||
@@ -70,9 +70,9 @@ static bool open_scoring(struct scoring *s, const struct options *o, struct err 
     if (!run_open_session(&s->run, 0, s->n_rows, e))
         return false;
     s->logprob = calloc(n, sizeof *s->logprob);
-    if (s->logprob == NULL)
+    if (!s->logprob)
         return err_no_memory(e);
-    if (o->logits == NULL)
+    if (!o->logits)
         return true;
     if (!check_logits(s, o->logits, e))
         return false;
@@ -88,7 +88,7 @@ static bool score_chunk(struct scoring *s, size_t begin, int n, struct err *e)
     const struct ids *ids = &s->run.ids;
     const size_t n_vocab = (size_t)model_info(s->run.loaded.model)->vocab_size;
     const float *rows = session_score(s->run.session, ids->id + begin, n, e);
-    if (rows == NULL)
+    if (!rows)
         return false;
     if (s->logits_fd >= 0 &&
         !stream_write(s->logits_fd, s->run.o->logits, rows, (size_t)n * n_vocab * sizeof *rows, e))
@@ -136,7 +136,7 @@ static void write_json(const struct scoring *s, struct decoder *decoder, struct 
         const int32_t id = s->run.ids.id[i];
         json_out_open(out, NULL, '{');
         json_out_unsigned(out, "id", (uint64_t)id);
-        if (decoder != NULL) {
+        if (decoder) {
             const struct bytes text = decoder_next(decoder, id);
             json_out_text(out, "text", (const char *)text.data, text.size);
         } else {
@@ -163,7 +163,7 @@ static void write_table(const struct scoring *s, struct decoder *decoder, struct
             buffer_addf(out, "%14s", "-");
         else
             buffer_addf(out, "%14.6f", s->logprob[i]);
-        if (decoder != NULL) {
+        if (decoder) {
             const struct bytes text = decoder_next(decoder, id);
             buffer_add_string(out, "  ");
             json_out_quoted(out, (const char *)text.data, text.size);
@@ -181,7 +181,7 @@ static bool print_scores(const struct scoring *s, struct err *e)
     struct decoder *decoder = NULL;
     struct buffer out = {0};
     const struct tokenizer *tokenizer = s->run.loaded.tokenizer;
-    if (tokenizer != NULL && (decoder = decoder_new(tokenizer, true, e)) == NULL)
+    if (tokenizer && (decoder = decoder_new(tokenizer, true, e)) == NULL)
         return false;
     if (s->run.o->json)
         write_json(s, decoder, &out);
@@ -196,7 +196,7 @@ static bool print_scores(const struct scoring *s, struct err *e)
 /* Pairs of prompt and completion, a line of JSON each. */
 static bool score_lines(const struct options *o, struct err *e)
 {
-    if (o->prompt != NULL || o->file != NULL || o->ids != NULL || o->logits != NULL)
+    if (o->prompt || o->file || o->ids || o->logits)
         return err_set(e, ERR_USAGE,
                        "--jsonl takes lines from a file or standard input, and knows "
                        "no -p, -f, --ids or --logits");

@@ -136,7 +136,7 @@ static bool tokenize_stream(const struct options *o, struct tokens *t, int fd, c
                             struct err *e)
 {
     struct encoder *encoder = encoder_new(t->tokenizer, e);
-    const bool ok = encoder != NULL && encode_stream(o, t, encoder, fd, name, e);
+    const bool ok = encoder && encode_stream(o, t, encoder, fd, name, e);
     encoder_free(encoder);
     return ok;
 }

@@ -9,7 +9,7 @@
 
 static bool is_listed(const struct option_spec *spec, unsigned command)
 {
-    return spec->group != NULL && (spec->commands & command) != 0;
+    return spec->group && (spec->commands & command) != 0;
 }
 
 /* "auto|f32" -> "auto f32" */
@@ -21,7 +21,7 @@ static void add_choices(struct buffer *t, const struct option_spec *spec)
 
 static void add_command_names(struct buffer *t)
 {
-    for (const struct command *c = command_list; c->name != NULL; c++)
+    for (const struct command *c = command_list; c->name; c++)
         buffer_addf(t, "%s ", c->name);
     buffer_add_string(t, "help");
 }
@@ -41,13 +41,13 @@ static void add_bash_values(struct buffer *t)
 {
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option_spec *spec = &options_table[i];
-        if (spec->group == NULL || spec->kind == OPTION_FLAG)
+        if (!spec->group || spec->kind == OPTION_FLAG)
             continue;
         add_bash_pattern(t, spec);
         if (spec->kind == OPTION_PATH || spec->kind == OPTION_MODEL) {
             buffer_addf(t, "COMPREPLY=($(compgen -%c -- \"$cur\"))",
                         spec->kind == OPTION_PATH ? 'f' : 'd');
-        } else if (options_words(spec) != NULL) {
+        } else if (options_words(spec)) {
             buffer_add_string(t, "COMPREPLY=($(compgen -W \"");
             add_choices(t, spec);
             buffer_add_string(t, "\" -- \"$cur\"))");
@@ -78,7 +78,7 @@ static void add_bash(struct buffer *t)
     buffer_add_string(t, "    esac\n"
                          "    case ${COMP_WORDS[1]} in\n"
                          "    help) words=$commands ;;\n");
-    for (const struct command *c = command_list + 1; c->name != NULL; c++)
+    for (const struct command *c = command_list + 1; c->name; c++)
         add_bash_case(t, c->name, c->bit);
     add_bash_case(t, "*", command_list->bit);
     buffer_add_string(t, "    esac\n"
@@ -103,7 +103,7 @@ static void add_zsh_option(struct buffer *t, const struct option_spec *spec)
     else
         buffer_addf(t, "'--%s%s'", spec->name, has_value ? "=" : "");
     buffer_addf(t, "'[%s]", spec->help);
-    if (options_words(spec) != NULL) {
+    if (options_words(spec)) {
         buffer_add_string(t, ":value:(");
         add_choices(t, spec);
         buffer_add_string(t, ")");
@@ -130,7 +130,7 @@ static void add_zsh(struct buffer *t)
                          "_tgen() {\n"
                          "    local -a arguments\n"
                          "    case $words[2] in\n");
-    for (const struct command *c = command_list + 1; c->name != NULL; c++)
+    for (const struct command *c = command_list + 1; c->name; c++)
         add_zsh_case(t, c->name, c->bit);
     add_zsh_case(t, "*", command_list->bit);
     buffer_add_string(t, "    esac\n    _arguments -s -S $arguments '1:command or prompt:(");
@@ -152,7 +152,7 @@ static void add_fish_condition(struct buffer *t, unsigned commands)
     } else {
         buffer_add_string(t, "__fish_seen_subcommand_from");
     }
-    for (const struct command *c = command_list + 1; c->name != NULL; c++)
+    for (const struct command *c = command_list + 1; c->name; c++)
         if (commands & c->bit)
             buffer_addf(t, " %s", c->name);
     buffer_add_string(t, "'");
@@ -161,13 +161,13 @@ static void add_fish_condition(struct buffer *t, unsigned commands)
 static void add_fish(struct buffer *t)
 {
     buffer_add_string(t, "# fish completion for tgen\n");
-    for (const struct command *c = command_list; c->name != NULL; c++)
+    for (const struct command *c = command_list; c->name; c++)
         buffer_addf(t, "complete -c tgen -n __fish_is_first_arg -a %s -d '%s'\n", c->name,
                     c->summary);
     buffer_add_string(t, "complete -c tgen -n __fish_is_first_arg -a help -d 'tells more'\n");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option_spec *spec = &options_table[i];
-        if (spec->group == NULL)
+        if (!spec->group)
             continue;
         buffer_add_string(t, "complete -c tgen");
         add_fish_condition(t, spec->commands);
@@ -178,7 +178,7 @@ static void add_fish(struct buffer *t)
             buffer_add_string(t, " -r -F");
         } else if (spec->kind == OPTION_MODEL) {
             buffer_add_string(t, " -x -a '(__fish_complete_directories)'");
-        } else if (options_words(spec) != NULL) {
+        } else if (options_words(spec)) {
             buffer_add_string(t, " -x -a '");
             add_choices(t, spec);
             buffer_add_string(t, "'");

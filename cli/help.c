@@ -41,7 +41,7 @@ static void add_options(struct buffer *t, unsigned command, const struct options
     const char *group = "";
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option_spec *spec = &options_table[i];
-        if (!(spec->commands & command) || spec->group == NULL)
+        if (!(spec->commands & command) || !spec->group)
             continue;
         if (strcmp(spec->group, group) != 0)
             buffer_addf(t, "\n%s:\n", spec->group);
@@ -53,7 +53,7 @@ static void add_options(struct buffer *t, unsigned command, const struct options
 static void add_commands(struct buffer *t)
 {
     buffer_add_string(t, "\nCommands (tgen help COMMAND tells more):\n");
-    for (const struct command *c = command_list; c->name != NULL; c++)
+    for (const struct command *c = command_list; c->name; c++)
         buffer_addf(t, "  tgen %-*s%s\n", COLUMN - 7, c->name, c->summary);
     buffer_add_string(
         t, "\nThe prompt comes from FILE, from standard input and from the words of the\n"

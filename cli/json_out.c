@@ -40,7 +40,7 @@ static void begin(struct buffer *t, const char *key)
     const char last = t->n > 0 ? t->data[t->n - 1] : '[';
     if (last != '{' && last != '[')
         buffer_add(t, ",", 1);
-    if (key != NULL) {
+    if (key) {
         json_out_quoted(t, key, strlen(key));
         buffer_add(t, ":", 1);
     }
@@ -59,7 +59,7 @@ bool json_out_has(const char *members, size_t n, const char *key)
         for (at++; *at != '"'; at++)
             at += *at == '\\';
         at = memchr(at, ',', (size_t)(end - at));
-        at = at != NULL ? at + 1 : end;
+        at = at ? at + 1 : end;
     }
     buffer_free(&quoted);
     return has;
@@ -84,7 +84,7 @@ void json_out_text(struct buffer *t, const char *key, const char *text, size_t n
 
 void json_out_string(struct buffer *t, const char *key, const char *string)
 {
-    if (string == NULL)
+    if (!string)
         json_out_null(t, key);
     else
         json_out_text(t, key, string, strlen(string));

@@ -32,21 +32,21 @@ static char *finish(struct buffer *t, struct err *e)
 static const char *environment(const char *name)
 {
     const char *value = getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
+    return value && value[0] != '\0' ? value : NULL;
 }
 
 static void add_hub_cache(struct buffer *t)
 {
     const char *hub = environment("HF_HUB_CACHE"), *hf_home = environment("HF_HOME");
     const char *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
-    if (hub != NULL)
+    if (hub)
         buffer_add_string(t, hub);
-    else if (hf_home != NULL)
+    else if (hf_home)
         buffer_addf(t, "%s/hub", hf_home);
-    else if (xdg != NULL)
+    else if (xdg)
         buffer_addf(t, "%s/huggingface/hub", xdg);
     else
-        buffer_addf(t, "%s/.cache/huggingface/hub", home != NULL ? home : "");
+        buffer_addf(t, "%s/.cache/huggingface/hub", home ? home : "");
 }
 
 /* The length of the name at the beginning of the text, in characters that the Hub allows; 0 for one
@@ -121,7 +121,7 @@ static void fail_in_cache(const char *name, const char *path, struct err *e)
         err_set(e, ERR_LOAD,
                 "%s is neither a directory here nor in the Hugging Face cache %s; "
                 "run: hf download %s",
-                name, cache.data != NULL ? cache.data : "", name);
+                name, cache.data ? cache.data : "", name);
     buffer_free(&cache);
 }
 
@@ -188,7 +188,7 @@ static char *locate_bundled(struct err *e)
         buffer_add_string(&path, places[i]);
         char *dir = !path.failed && file_is_directory(path.data) ? realpath(path.data, NULL) : NULL;
         buffer_free(&path);
-        if (dir != NULL)
+        if (dir)
             return dir;
     }
     err_set(e, ERR_LOAD,
@@ -200,13 +200,13 @@ static char *locate_bundled(struct err *e)
 
 char *locate_model(const char *name, struct err *e)
 {
-    if (name != NULL)
+    if (name)
         return locate_named(name, e);
     const char *fallback = environment("TGEN_MODEL");
-    if (fallback == NULL)
+    if (!fallback)
         return locate_bundled(e);
     char *dir = locate_named(fallback, e);
-    if (dir == NULL)
+    if (!dir)
         err_prefix(e, "$TGEN_MODEL");
     return dir;
 }

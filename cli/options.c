@@ -28,7 +28,7 @@ bool options_init(struct options *o, int argc, struct err *e)
     const size_t n = argc > 0 ? (size_t)argc : 1;
     o->words = calloc(n, sizeof *o->words);
     o->stop.item = calloc(n, sizeof *o->stop.item);
-    return (o->words != NULL && o->stop.item != NULL) || err_no_memory(e);
+    return (o->words && o->stop.item) || err_no_memory(e);
 }
 
 void options_free(struct options *o)
@@ -93,8 +93,8 @@ static bool parse_size(const struct option_spec *spec, const char *text, size_t 
     const char *unit = *end != '\0' ? strchr(units, *end) : NULL;
     size_t size = (size_t)value;
     bool good = text[0] >= '0' && text[0] <= '9' && errno == 0 && value > 0 && size == value &&
-                (*end == '\0' || (unit != NULL && end[1] == '\0'));
-    for (const char *u = units; good && unit != NULL && u <= unit; u++)
+                (*end == '\0' || (unit && end[1] == '\0'));
+    for (const char *u = units; good && unit && u <= unit; u++)
         good = checked_mul(size, 1024, &size);
     if (!good)
         return err_set(e, ERR_USAGE, "--%s: \"%s\" is not a size in bytes, such as 500M or 4G",
@@ -115,7 +115,7 @@ const char *options_words(const struct option_spec *spec)
 static int find_word(const char *words, const char *text)
 {
     const size_t length = strlen(text);
-    for (int i = 0; words != NULL; i++) {
+    for (int i = 0; words; i++) {
         const size_t n = strcspn(words, "|");
         if (n == length && memcmp(words, text, n) == 0)
             return i;
@@ -219,7 +219,7 @@ char *options_default(const struct option_spec *spec, const struct options *defa
 {
     const void *place = (const char *)defaults + spec->offset;
     out[0] = '\0';
-    if (spec->fallback != NULL)
+    if (spec->fallback)
         snprintf(out, size, "%s", spec->fallback);
     else if (spec->kind == OPTION_WHOLE)
         snprintf(out, size, "%d", *(const int *)place);
@@ -273,7 +273,7 @@ static bool fail_unknown(const struct reader *r, const char *name, size_t n, str
     size_t least = 3; /* two slips are a typing error, three are another word */
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const struct option_spec *spec = &options_table[i];
-        if (!(spec->commands & r->command) || spec->group == NULL)
+        if (!(spec->commands & r->command) || !spec->group)
             continue;
         const size_t n_own = strlen(spec->name), n_common = min_size(n, n_own);
         const bool begins = n_common >= 2 && strncmp(name, spec->name, n_common) == 0;
@@ -283,7 +283,7 @@ static bool fail_unknown(const struct reader *r, const char *name, size_t n, str
             nearest = spec->name;
         }
     }
-    if (nearest == NULL)
+    if (!nearest)
         return err_set(e, ERR_USAGE, "unknown option --%.*s; see tgen help %s", (int)n, name,
                        r->command_name);
     return err_set(e, ERR_USAGE, "unknown option --%.*s; did you mean --%s?", (int)n, name,
@@ -296,9 +296,9 @@ static bool take(struct reader *r, enum option_id id, const char *value, struct 
     const struct option_spec *spec = &options_table[id];
     if (!(spec->commands & r->command))
         return err_set(e, ERR_USAGE, "--%s is no option of tgen %s", spec->name, r->command_name);
-    if (spec->kind == OPTION_FLAG && value != NULL)
+    if (spec->kind == OPTION_FLAG && value)
         return err_set(e, ERR_USAGE, "--%s takes no value", spec->name);
-    if (spec->kind != OPTION_FLAG && value == NULL) {
+    if (spec->kind != OPTION_FLAG && !value) {
         if (r->at == r->argc)
             return err_set(e, ERR_USAGE, "--%s needs a value: %s", spec->name, spec->metavar);
         value = r->argv[r->at++];
@@ -374,7 +374,7 @@ bool options_parse(struct options *o, int argc, char **argv, int first, unsigned
         if (!ok)
             return false;
     }
-    if (o->output != NULL && strcmp(o->output, "-") == 0)
+    if (o->output && strcmp(o->output, "-") == 0)
         o->output = NULL; /* standard output, as without the option */
     return true;
 }

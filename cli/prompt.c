@@ -28,7 +28,7 @@ static bool read_stdin(struct buffer *out, struct err *e)
 
 bool prompt_read_file(const char *path, struct buffer *out, struct err *e)
 {
-    if (path == NULL || strcmp(path, "-") == 0)
+    if (!path || strcmp(path, "-") == 0)
         return read_stdin(out, e);
     const int fd = buffer_open_file(path, e);
     if (fd < 0)
@@ -45,9 +45,9 @@ struct sources {
 
 static struct sources sources_of(const struct options *o)
 {
-    const bool dash = o->file != NULL && strcmp(o->file, "-") == 0;
-    return (struct sources){.words = o->n_words > 0 || o->prompt != NULL,
-                            .file = o->file != NULL && !dash,
+    const bool dash = o->file && strcmp(o->file, "-") == 0;
+    return (struct sources){.words = o->n_words > 0 || o->prompt,
+                            .file = o->file && !dash,
                             .stdin_asked = o->wants_stdin || dash};
 }
 
@@ -63,7 +63,7 @@ bool prompt_read(const struct options *o, struct buffer *out, bool *given, struc
     const struct sources from = sources_of(o);
     const bool from_stdin = from.stdin_asked || (!from.file && has_input());
     *given = from.words || from.file || from_stdin;
-    if (o->n_words > 0 && o->prompt != NULL)
+    if (o->n_words > 0 && o->prompt)
         return err_set(e, ERR_USAGE, "the prompt is given twice: with -p and as \"%s\"",
                        o->words[0]);
 
@@ -73,7 +73,7 @@ bool prompt_read(const struct options *o, struct buffer *out, bool *given, struc
         return false;
     if (from.words)
         separate(out);
-    if (o->prompt != NULL)
+    if (o->prompt)
         buffer_add_string(out, o->prompt);
     for (size_t i = 0; i < o->n_words; i++) {
         if (i > 0)
@@ -114,11 +114,10 @@ bool prompt_encode(const struct options *o, const struct tokenizer *t, const str
     const unsigned flags = prompt_flags(o);
     const char *bytes = text->n > 0 ? text->data : "";
     struct encoder *encoder = encoder_new(t, e);
-    if (encoder == NULL)
+    if (!encoder)
         return false;
-    const bool ok = where == NULL
-                        ? encoder_encode(encoder, bytes, text->n, flags, out, e)
-                        : encoder_encode_spans(encoder, bytes, text->n, flags, out, where, e);
+    const bool ok = where ? encoder_encode_spans(encoder, bytes, text->n, flags, out, where, e)
+                          : encoder_encode(encoder, bytes, text->n, flags, out, e);
     encoder_free(encoder);
     return ok;
 }

@@ -26,10 +26,10 @@ bool reply_begin(struct reply *r, const struct reply_request *request, struct er
     r->stream = (struct stream){
         .fd = STREAM_COLLECT, .stops = request->stop->item, .n_stops = request->stop->n};
     r->sampler = sampler_new(request->sampling, n_vocab, n_most, e);
-    if (r->sampler == NULL)
+    if (!r->sampler)
         return false;
     r->decoder = decoder_new(l->tokenizer, request->o->special, e);
-    if (r->decoder == NULL)
+    if (!r->decoder)
         return false;
     const size_t n = request->prompt->n;
     const int32_t last = n > 0 ? request->prompt->id[n - 1] : -1;
@@ -48,7 +48,7 @@ static bool put(struct reply *r, const float *logits, int32_t id, struct err *e)
     const struct bytes text = decoder_next(r->decoder, id);
     const int n_vocab = model_info(r->request.loaded->model)->vocab_size;
     return ids_push(&r->ids, id, e) &&
-           (r->chances == NULL || reply_chances_add(r->chances, logits, n_vocab, id, text, e)) &&
+           (!r->chances || reply_chances_add(r->chances, logits, n_vocab, id, text, e)) &&
            stream_put(&r->stream, (const char *)text.data, text.size, e);
 }
 
@@ -72,7 +72,7 @@ bool reply_take(struct reply *r, const float *logits, size_t position, struct er
 
 void reply_write_logprobs(const struct reply *r, const char *key, struct buffer *out)
 {
-    if (r->chances == NULL)
+    if (!r->chances)
         json_out_null(out, key);
     else
         reply_chances_write(r->chances, key, out);

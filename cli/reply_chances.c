@@ -24,14 +24,14 @@ struct reply_chances *reply_chances_new(const struct tokenizer *t, int n_likelie
                                         struct err *e)
 {
     struct reply_chances *c = calloc(1, sizeof *c + (size_t)n_likeliest * sizeof c->entries[0]);
-    if (c == NULL) {
+    if (!c) {
         err_no_memory(e);
         return NULL;
     }
     c->n_likeliest = n_likeliest;
     c->last = last;
     c->decoder = decoder_new(t, true, e);
-    if (c->decoder == NULL) {
+    if (!c->decoder) {
         reply_chances_free(c);
         return NULL;
     }
@@ -40,7 +40,7 @@ struct reply_chances *reply_chances_new(const struct tokenizer *t, int n_likelie
 
 void reply_chances_free(struct reply_chances *c)
 {
-    if (c == NULL)
+    if (!c)
         return;
     decoder_free(c->decoder);
     buffer_free(&c->begun);

@@ -17,11 +17,11 @@
 static bool read_prompt(struct run *r, const char *command, struct err *e)
 {
     const struct options *o = r->o;
-    if (o->ids == NULL) {
+    if (!o->ids) {
         bool given;
         return prompt_read(o, &r->prompt, &given, e) && (given || help_no_prompt(command, e));
     }
-    if (o->n_words > 0 || o->prompt != NULL || o->file != NULL || o->wants_stdin)
+    if (o->n_words > 0 || o->prompt || o->file || o->wants_stdin)
         return err_set(e, ERR_USAGE, "the prompt is given twice: with --ids and as text");
     return prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e);
 }
@@ -30,7 +30,7 @@ static bool read_prompt(struct run *r, const char *command, struct err *e)
 static bool do_without(const struct run *r, bool needed, struct err *e)
 {
     const struct err why = *e;
-    if (r->o->ids == NULL)
+    if (!r->o->ids)
         return false;
     if (needed)
         return err_set(e, why.code, "%s (--print-ids needs none)", why.text);
@@ -43,7 +43,7 @@ static bool do_without(const struct run *r, bool needed, struct err *e)
  * tokenizer's. */
 static bool open_both(struct run *r, enum run_tokenizer tokenizer, struct err *e)
 {
-    const bool needed = r->o->ids == NULL || tokenizer == RUN_TOKENIZER_NEEDED;
+    const bool needed = !r->o->ids || tokenizer == RUN_TOKENIZER_NEEDED;
     struct err refused = {.code = ERR_NONE};
     if (!needed && tokenizer == RUN_TOKENIZER_UNUSED)
         return load_model(&r->loaded, r->o, e);
@@ -60,18 +60,18 @@ static bool open_both(struct run *r, enum run_tokenizer tokenizer, struct err *e
 static bool make_ids(struct run *r, struct err *e)
 {
     const struct options *o = r->o;
-    if (o->ids == NULL && !prompt_encode(o, r->loaded.tokenizer, &r->prompt, &r->ids, NULL, e))
+    if (!o->ids && !prompt_encode(o, r->loaded.tokenizer, &r->prompt, &r->ids, NULL, e))
         return false;
     if (r->ids.n == 0)
         return err_set(e, ERR_USAGE, "the prompt is empty and %s",
-                       o->no_bos || o->ids != NULL ? "there is no token to begin with"
-                                                   : "this tokenizer adds no token to begin with");
+                       o->no_bos || o->ids ? "there is no token to begin with"
+                                           : "this tokenizer adds no token to begin with");
     const int n_vocab = model_info(r->loaded.model)->vocab_size;
     for (size_t i = 0; i < r->ids.n; i++) {
         const int32_t id = r->ids.id[i];
         if (id < n_vocab)
             continue;
-        if (o->ids != NULL)
+        if (o->ids)
             return err_set(e, ERR_USAGE, "--ids: %d is outside the vocabulary of %d", id, n_vocab);
         return err_set(e, ERR_LOAD,
                        "%s: the tokenizer gives the id %d, the model takes only 0 to %d",

@@ -49,7 +49,7 @@ bool settle_ends_text(const struct options *o, const struct option_list *stop,
         return true;
     if (o->ignore_eos)
         return false;
-    if (n == 0 && l->tokenizer != NULL)
+    if (n == 0 && l->tokenizer)
         return id == tokenizer_eos(l->tokenizer);
     for (int i = 0; i < n; i++)
         if (eos[i] == id)

@@ -60,7 +60,7 @@ static inline void *grow_array(void *array, size_t *capacity, size_t n, size_t i
         if (!checked_mul(grown, 2, &grown))
             return NULL;
     void *moved = checked_mul(grown, item_size, &size) ? realloc(array, size) : NULL;
-    if (moved != NULL)
+    if (moved)
         *capacity = grown;
     return moved;
 }

@@ -92,9 +92,9 @@ static bool look(pid_t pid, const char *name, const char *key, char *line, size_
     bool found = false;
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     FILE *f = fopen(path, "re");
-    while (f != NULL && !found && fgets(line, (int)size, f) != NULL)
+    while (f && !found && fgets(line, (int)size, f))
         found = strncmp(line, key, strlen(key)) == 0;
-    if (f != NULL)
+    if (f)
         fclose(f);
     return found;
 }
@@ -107,7 +107,7 @@ static long ticks(pid_t pid)
     if (!look(pid, "stat", "", line, sizeof line))
         return -1;
     const char *behind_name = strrchr(line, ')');
-    if (behind_name == NULL || behind_name[2] == 'Z' ||
+    if (!behind_name || behind_name[2] == 'Z' ||
         sscanf(behind_name + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
                &system) != 2)
         return -1;
@@ -178,8 +178,7 @@ int main(int argc, char **argv)
                 MAX_RUNS);
         return 2;
     }
-    for (char *name = strtok(argv[at], ","); name != NULL && n < MAX_PROGRAMS;
-         name = strtok(NULL, ","))
+    for (char *name = strtok(argv[at], ","); name && n < MAX_PROGRAMS; name = strtok(NULL, ","))
         times[n++].program = name;
     for (int i = 0; i < n; i++) {
         argv[at] = times[i].program;

@@ -12,7 +12,7 @@ static struct json *read_back(const struct buffer *t)
 {
     struct err e;
     struct json *j = json_parse(t->data, t->n, &e);
-    if (j == NULL)
+    if (!j)
         fail_msg("%s: %s", t->data, e.text);
     return j;
 }

@@ -205,7 +205,7 @@ static void stop_strings(void **state)
         {{"\xE2\x82\xAC"}, "5 \xE2\x82\xAD now", "5 \xE2\x82\xAD now", false},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        const size_t n = strlen(cases[i].text), n_stops = cases[i].stops[1] != NULL ? 2 : 1;
+        const size_t n = strlen(cases[i].text), n_stops = cases[i].stops[1] ? 2 : 1;
         for (size_t piece = 1; piece <= n; piece++) {
             struct bench b;
             open_bench(&b, cases[i].stops, n_stops);

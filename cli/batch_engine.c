@@ -243,7 +243,7 @@ static size_t n_common(const struct slot *a, const struct slot *b)
     return n;
 }
 
-/* Below 0 where a comes before b, above it where behind. */
+/* The order of two lines by their ids: below 0 where a comes before b, above it where behind. */
 static int compare_ids(const struct slot *a, const struct slot *b)
 {
     const size_t n = n_common(a, b);

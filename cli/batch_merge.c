@@ -290,7 +290,7 @@ static bool is_taken(const char *path, int fd)
     return stat(path, &named) != 0 || fstat(fd, &opened) != 0 || named.st_ino != opened.st_ino;
 }
 
-/* Whoever may read the earlier answers may read these. */
+/* Whoever may read the earlier answers may read the merged ones. */
 static bool keep_mode(const struct merge *m)
 {
     struct stat about;

@@ -67,8 +67,8 @@ static void check_ids(const struct batch_tools *tools, struct batch_work *w)
     }
 }
 
-/* The line's own, else one that follows from the job's and the custom_id; of 53 bits, which every
- * reader of JSON keeps. */
+/* The seed of a line: its own, else one that follows from the job's and the custom_id; of 53 bits,
+ * which every reader of JSON keeps. */
 static uint64_t seed_of(const struct batch_tools *tools, const struct batch_line *line)
 {
     if (line->asked.given[OPT_SEED])

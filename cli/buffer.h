@@ -34,12 +34,13 @@ int buffer_open_file(const char *path, struct err *e);
 /* Appends what `fd` gives until its end, `name` being what the user calls it. ERR_RUNTIME. */
 bool buffer_read(struct buffer *t, int fd, const char *name, struct err *e);
 
-/* The same, but reads no further than until at least `enough` bytes are there; *end: there are no
- * more. */
+/* Appends what `fd` gives until *t holds at least `enough` bytes, or *end: it gives no more.
+ * ERR_RUNTIME. */
 bool buffer_read_some(struct buffer *t, size_t enough, bool *end, int fd, const char *name,
                       struct err *e);
 
-/* As much as there is, once something is, up to n bytes; *got 0 at the end. */
+/* Waits until `fd` gives something and reads up to n bytes of it; *got is how many, 0 at the end.
+ * ERR_RUNTIME. */
 bool buffer_read_once(char *to, size_t n, size_t *got, int fd, const char *name, struct err *e);
 
 /* False and the sentence where memory ran out on the way. */

@@ -94,7 +94,7 @@ static bool make_answers(struct choice *c, struct err *e)
     return true;
 }
 
-/* Which has the answer until it is scored. */
+/* Hands the i-th answer to the engine, which has it until it is scored. */
 static bool add_answer(struct choice *c, size_t i, struct err *e)
 {
     struct batch_work *work = c->answers[i];

@@ -29,16 +29,16 @@ bool load_checkpoint(struct loaded *l, const struct options *o, struct err *e);
  * l->tokenizer stays NULL then. */
 bool load_tokenizer(struct loaded *l, bool needed, struct err *e);
 
-/* The same beside what the caller does next: each start must be followed by load_tokenizer_finish,
- * or load_free, before the checkpoint's small files are asked for again. A failure of the first
- * leaves nothing to finish. */
+/* Loads the tokenizer as load_tokenizer does, beside what the caller does next: each start must be
+ * followed by load_tokenizer_finish, or load_free, before the checkpoint's small files are asked
+ * for again. A start that fails leaves nothing to finish. */
 bool load_tokenizer_start(struct loaded *l, bool needed, struct err *e);
 bool load_tokenizer_finish(struct loaded *l, struct err *e);
 
-/* Binds the model and starts the threads. */
+/* Binds the model, its weights as they are stored, and starts the threads. */
 bool load_stored_model(struct loaded *l, const struct options *o, struct err *e);
 
-/* The same, with weights as -w asks for. */
+/* Binds the model, its weights as -w asks for, and starts the threads. */
 bool load_model(struct loaded *l, const struct options *o, struct err *e);
 
 /* Notes what generation_config.json asks for and tgen does not do; for commands that draw. */

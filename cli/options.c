@@ -111,7 +111,7 @@ const char *options_words(const struct option_spec *spec)
     return is_choice ? spec->metavar : NULL;
 }
 
-/* Which of the words it is; -1: none of them. */
+/* Which of the words between '|' the text is; -1: none of them. */
 static int find_word(const char *words, const char *text)
 {
     const size_t length = strlen(text);

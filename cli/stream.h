@@ -49,8 +49,11 @@ bool stream_print(const struct buffer *t, struct err *e);
 /* From here on the first SIGINT only raises stream_interrupted; the second ends the process. Does
  * nothing where SIGINT is ignored, as in a background job. */
 void stream_watch_interrupt(void);
-/* The same for SIGTERM and SIGHUP, for jobs that a scheduler may end, or a terminal that closes. */
+
+/* Watches SIGTERM and SIGHUP as stream_watch_interrupt does SIGINT, for jobs that a scheduler may
+ * end, or a terminal that closes. */
 void stream_watch_termination(void);
+
 bool stream_interrupted(void);
 
 /* For session_params.stop: not 0 once stream_interrupted. */

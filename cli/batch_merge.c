@@ -315,9 +315,9 @@ static bool open_temporary(struct merge *m, struct err *e)
 static char *path_behind(const char *path, const char *target, size_t n)
 {
     const char *slash = target[0] != '/' ? strrchr(path, '/') : NULL;
-    const size_t n_dir = slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    const size_t n_dir = slash ? (size_t)(slash + 1 - path) : 0;
     char *behind = malloc(n_dir + n + 1);
-    if (behind != NULL)
+    if (behind)
         snprintf(behind, n_dir + n + 1, "%.*s%.*s", (int)n_dir, path, (int)n, target);
     return behind;
 }
@@ -329,7 +329,7 @@ static char *follow_links(const char *path)
     char target[PATH_MAX];
     char *at = strdup(path);
     ssize_t n;
-    for (int n_links = 0; at != NULL && (n = readlink(at, target, sizeof target)) >= 0; n_links++) {
+    for (int n_links = 0; at && (n = readlink(at, target, sizeof target)) >= 0; n_links++) {
         char *behind = n_links < MOST_LINKS ? path_behind(at, target, (size_t)n) : NULL;
         errno = n_links < MOST_LINKS ? errno : ELOOP;
         free(at);

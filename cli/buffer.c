@@ -25,7 +25,7 @@ bool buffer_reserve(struct buffer *t, size_t n)
         return false;
     }
     char *data = grow_array(t->data, &t->capacity, needed, 1, 64);
-    t->failed = data == NULL;
+    t->failed = !data;
     t->data = t->failed ? t->data : data;
     return !t->failed;
 }

@@ -24,7 +24,7 @@ struct load_job {
 bool load_checkpoint(struct loaded *l, const struct options *o, struct err *e)
 {
     char *dir = locate_model(o->model, e);
-    if (dir == NULL)
+    if (!dir)
         return false;
     l->checkpoint = checkpoint_open(dir, e);
     free(dir);
@@ -47,7 +47,7 @@ static bool open_other_files(struct checkpoint *c, struct tokenizer_files *files
 {
     static const char *const models[] = {"tokenizer.model", "tiktoken.model", "spiece.model",
                                          "source.spm"};
-    for (size_t i = 0; i < ARRAY_LEN(models) && files->tokenizer_model.data == NULL; i++)
+    for (size_t i = 0; i < ARRAY_LEN(models) && !files->tokenizer_model.data; i++)
         if (!checkpoint_file(c, models[i], &files->tokenizer_model, e))
             return false;
     return checkpoint_file_ending(c, ".tiktoken", &files->tiktoken, e);
@@ -55,8 +55,7 @@ static bool open_other_files(struct checkpoint *c, struct tokenizer_files *files
 
 static bool found_usual(const struct tokenizer_files *files)
 {
-    return files->tokenizer_json.data != NULL ||
-           (files->vocab_json.data != NULL && files->merges_txt.data != NULL);
+    return files->tokenizer_json.data || (files->vocab_json.data && files->merges_txt.data);
 }
 
 /* Where there is no tokenizer, and none is needed, *found is false. */
@@ -69,8 +68,7 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
     if (!open_files(l->checkpoint, files, e) ||
         (!found_usual(files) && !open_other_files(l->checkpoint, files, e)))
         return err_prefix(e, "%s", dir);
-    *found =
-        found_usual(files) || files->tokenizer_model.data != NULL || files->tiktoken.data != NULL;
+    *found = found_usual(files) || files->tokenizer_model.data || files->tiktoken.data;
     if (*found || !needed)
         return true;
     err_set(e, ERR_LOAD,
@@ -106,7 +104,7 @@ bool load_tokenizer_start(struct loaded *l, bool needed, struct err *e)
     if (!found)
         return true;
     struct load_job *job = calloc(1, sizeof *job);
-    if (job == NULL)
+    if (!job)
         return err_no_memory(e);
     job->files = files;
     job->has_thread = thread_start(&job->thread, run_job, job) == 0;
@@ -119,7 +117,7 @@ bool load_tokenizer_start(struct loaded *l, bool needed, struct err *e)
 bool load_tokenizer_finish(struct loaded *l, struct err *e)
 {
     struct load_job *job = l->job;
-    if (job == NULL)
+    if (!job)
         return true;
     /* A vocabulary takes tens of milliseconds, in which the weights' pages can be made ready. */
     struct checkpoint_place place = {.tensor = 0};
@@ -129,7 +127,7 @@ bool load_tokenizer_finish(struct loaded *l, struct err *e)
         pthread_join(job->thread, NULL);
     l->job = NULL;
     l->tokenizer = job->tokenizer;
-    if (l->tokenizer == NULL)
+    if (!l->tokenizer)
         *e = job->e;
     free(job);
     return l->tokenizer != NULL || err_prefix(e, "%s", checkpoint_dir(l->checkpoint));
@@ -138,10 +136,10 @@ bool load_tokenizer_finish(struct loaded *l, struct err *e)
 bool load_stored_model(struct loaded *l, const struct options *o, struct err *e)
 {
     l->model = model_open(l->checkpoint, e);
-    if (l->model == NULL)
+    if (!l->model)
         return false;
     l->compute = compute_open(o->threads, o->cpu, e);
-    return l->compute != NULL;
+    return l->compute;
 }
 
 static bool quantise(struct loaded *l, const struct options *o, struct err *e)
@@ -189,7 +187,7 @@ void load_free(struct loaded *l)
 {
     struct err unheard;
     load_tokenizer_finish(l, &unheard);
-    if (l->compute != NULL)
+    if (l->compute)
         compute_run(l->compute, forget, l->checkpoint);
     compute_close(l->compute);
     model_close(l->model);

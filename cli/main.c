@@ -28,9 +28,9 @@ static bool run_help(int argc, char **argv, struct err *e)
     if (argc <= 2)
         return help_print(command_list, e);
     const struct command *command = command_find(argv[2]);
-    if (command == NULL || argc > 3)
+    if (!command || argc > 3)
         return err_set(e, ERR_USAGE, "there is no command \"%s\"; see tgen help",
-                       argv[command == NULL ? 2 : 3]);
+                       argv[command ? 3 : 2]);
     return help_print(command, e);
 }
 
@@ -42,7 +42,7 @@ static bool run(const struct command *command, const struct options *o, bool nam
         return help_print_version(e);
     if (o->given[OPT_COMPLETIONS])
         return completions_print((enum completions_shell)o->completions, e);
-    if (!named && o->n_plain_words > 0 && command_find(o->words[0]) != NULL)
+    if (!named && o->n_plain_words > 0 && command_find(o->words[0]))
         return err_set(e, ERR_USAGE,
                        "the command goes first: tgen %s ...; as a prompt it goes behind -p or --",
                        o->words[0]);
@@ -55,11 +55,10 @@ static bool run_words(int argc, char **argv, struct err *e)
         return run_help(argc, argv, e);
     struct options o = {.n_words = 0};
     const struct command *named = argc > 1 ? command_find(argv[1]) : NULL;
-    const struct command *command = named != NULL ? named : command_list;
-    const bool ok =
-        options_init(&o, argc, e) &&
-        options_parse(&o, argc, argv, named != NULL ? 2 : 1, command->bit, command->name, e) &&
-        run(command, &o, named != NULL, e);
+    const struct command *command = named ? named : command_list;
+    const bool ok = options_init(&o, argc, e) &&
+                    options_parse(&o, argc, argv, named ? 2 : 1, command->bit, command->name, e) &&
+                    run(command, &o, named, e);
     options_free(&o);
     return ok;
 }

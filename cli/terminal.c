@@ -18,8 +18,7 @@ static const double PROGRESS_DELAY = 0.25; /* seconds; sooner would only flicker
 bool terminal_has_colour(int fd)
 {
     const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    return (no_color == NULL || no_color[0] == '\0') && term != NULL && strcmp(term, "dumb") != 0 &&
-           isatty(fd);
+    return (!no_color || no_color[0] == '\0') && term && strcmp(term, "dumb") != 0 && isatty(fd);
 }
 
 const char *terminal_error_label(void)

@@ -32,12 +32,10 @@ typedef uint16_t bf_block[BF_K / T_K][2][T_ROWS][2 * T_ROWS];
 /* 16 rows of T_K values. */
 INLINE void pack_tile(uint16_t *out, const uint16_t *w, size_t stride)
 {
-    UNROLL
-    for (size_t j = 0; j < 4; j++) {
+    UNROLLED_FOR (size_t j = 0; j < 4; j++) {
         vi columns[4];
         vi_columns(columns, (const unsigned char *)(w + 8 * j), stride * sizeof *w);
-        UNROLL
-        for (size_t c = 0; c < 4; c++)
+        UNROLLED_FOR (size_t c = 0; c < 4; c++)
             vi_store(out + (4 * j + c) * T_K, columns[c]);
     }
 }

@@ -43,8 +43,7 @@ INLINE void few_pack_tile(uint16_t *pairs, const uint16_t *x, size_t stride, siz
     for (size_t j = 0; j < n; j += 8) {
         vi columns[4];
         vi_columns(columns, (const unsigned char *)(x + j), stride * sizeof *x);
-        UNROLL
-        for (size_t c = 0; c < 4; c++)
+        UNROLLED_FOR (size_t c = 0; c < 4; c++)
             vi_store(pairs + (j + 2 * c) * T_ROWS, columns[c]);
     }
 }
@@ -366,8 +365,7 @@ INLINE void cols_add(const struct linear_args *a, float *sums, const uint16_t *w
     vf even[2 * N_V], odd[2 * N_V]; /* chains of rows */
     for (size_t v = 0; v < 2 * N_V; v++)
         even[v] = odd[v] = v_set(0);
-    UNROLL
-    for (size_t j = 0; j < n_k; j++) {
+    UNROLLED_FOR (size_t j = 0; j < n_k; j++) {
         const vf value = (vf)_mm512_set1_epi32((int32_t)((uint32_t)x[j] << 16));
         vf *const chain = j % 2 ? odd : even;
         for (size_t v = 0; v < N_V; v++) {

@@ -88,8 +88,7 @@ INLINE void x_pack_tile(unsigned char *out, const struct linear_i8_args *a, int 
                 memcpy(some[j], rows + j * a->x_stride + place, sizeof *some);
             vi_columns(columns, some[0], sizeof *some);
         }
-        UNROLL
-        for (size_t c = 0; c < 4; c++)
+        UNROLLED_FOR (size_t c = 0; c < 4; c++)
             vi_store(out + c * T_BYTES, columns[c]);
     }
 }
@@ -271,20 +270,16 @@ INLINE void waiting_rows(struct waiting *w, struct form form, size_t n)
 {
     for (size_t end = at_most(w->row + n, PAIR); w->row < end; w->row++) {
         vf sums[2];
-        UNROLL
-        for (size_t t = 0; t < form.n_tiles; t++)
+        UNROLLED_FOR (size_t t = 0; t < form.n_tiles; t++)
             sums[t] = _mm512_maskz_loadu_ps(w->begun, &(*w->sums)[w->row][t * T_ROWS]);
-        UNROLL
-        for (size_t g = 0; g < form.n_groups; g++) {
+        UNROLLED_FOR (size_t g = 0; g < form.n_groups; g++) {
             const vf scale = v_set(w->w_scales[g][w->row]);
-            UNROLL
-            for (size_t t = 0; t < form.n_tiles; t++) {
+            UNROLLED_FOR (size_t t = 0; t < form.n_tiles; t++) {
                 const vf whole = vi_to_f32(vi_load(&w->whole[g][w->row][t * T_ROWS]));
                 sums[t] = v_fma(whole, scale * w->x_scales[g][t], sums[t]);
             }
         }
-        UNROLL
-        for (size_t t = 0; t < form.n_tiles; t++)
+        UNROLLED_FOR (size_t t = 0; t < form.n_tiles; t++)
             v_store(&(*w->sums)[w->row][t * T_ROWS], sums[t]);
     }
 }
@@ -308,8 +303,7 @@ INLINE void group_multiply(whole_block *whole, const struct w_part *w, size_t g,
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    UNROLL
-    for (size_t s = 0; s < form.n_steps; s++, x += x_size, w0 += next, w1 += next) {
+    UNROLLED_FOR (size_t s = 0; s < form.n_steps; s++, x += x_size, w0 += next, w1 += next) {
         _tile_loadd(4, w0, stride);
         if (w->in_memory)
             tile_foresee(w0 + next, stride);

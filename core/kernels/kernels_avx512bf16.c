@@ -210,8 +210,7 @@ INLINE void bf_quarters_of_rows(vi *out, const vf *v, size_t stride)
 INLINE void bf_weave(vi *out, const struct bf_row *w, bool f8, size_t k, size_t n, size_t g)
 {
     vf v[4], second[4];
-    UNROLL
-    for (size_t j = 0; j < 4; j++) {
+    UNROLLED_FOR (size_t j = 0; j < 4; j++) {
         if (f8) {
             f8_look_up(&v[j], &second[j], &w[j].tables[g], w[j].w + k, n);
             continue;
@@ -231,18 +230,14 @@ INLINE void bf_step(vf (*acc)[2], const uint16_t *const *x, const struct bf_row 
                     size_t k, size_t n, size_t group, size_t n_x, size_t n_g)
 {
     vi v[2][F8_CODES / 8];
-    UNROLL
-    for (size_t g = 0; g < n_g; g++)
+    UNROLLED_FOR (size_t g = 0; g < n_g; g++)
         bf_weave(v[g], w + 4 * g, f8, k, n, group);
-    UNROLL
-    for (size_t q = 0; q < bf_taken(f8) / 8; q++) {
+    UNROLLED_FOR (size_t q = 0; q < bf_taken(f8) / 8; q++) {
         if (q == 4 && n <= BF_LANES) /* where x need not have anything */
             break;
-        UNROLL
-        for (size_t j = 0; j < n_x; j++) {
+        UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
             const vi eight = bf_eight(x[j] + k + 8 * q);
-            UNROLL
-            for (size_t g = 0; g < n_g; g++)
+            UNROLLED_FOR (size_t g = 0; g < n_g; g++)
                 acc[j][g] = bf_dot(acc[j][g], v[g][q], eight);
         }
     }
@@ -256,22 +251,19 @@ INLINE void bf_few_tile(const struct linear_args *a, bool f8, vf *sums, const st
     const size_t ahead = stream_ahead(BF_AHEAD), taken = bf_taken(f8), whole = n / taken * taken;
     const uint16_t *x[BF_FEW];
     vf acc[BF_FEW][2];
-    UNROLL
-    for (size_t j = 0; j < n_x; j++) {
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         x[j] = bf_x(a, at_most(j, a->n_x - 1)) + k0;
         acc[j][0] = acc[j][1] = v_set(0);
     }
     for (size_t k = 0; k < whole; k += taken) {
         if (n_g == 1 || f8)
-            UNROLL
-        for (size_t s = 0; s < n_g * BF_STREAMS; s++)
-            __builtin_prefetch(w[s].w + k * bf_size(f8) + ahead);
+            UNROLLED_FOR (size_t s = 0; s < n_g * BF_STREAMS; s++)
+                __builtin_prefetch(w[s].w + k * bf_size(f8) + ahead);
         bf_step(acc, x, w, f8, k, taken, bf_group(a, f8, k0 + k), n_x, n_g);
     }
     if (whole < n)
         bf_step(acc, x, w, f8, whole, n - whole, bf_group(a, f8, k0 + whole), n_x, n_g);
-    UNROLL
-    for (size_t j = 0; j < n_x; j++)
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++)
         sums[j] += bf_quarters(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
 }
 
@@ -282,8 +274,7 @@ INLINE void bf_rows_few(const struct linear_args *a, bool f8, size_t n_x, size_t
     const size_t piece = bf_piece_k(a->n_k, BF_K);
     for (size_t row = 0; row < n_rows; row++) {
         vf sums[BF_FEW];
-        UNROLL
-        for (size_t i = 0; i < n_x; i++)
+        UNROLLED_FOR (size_t i = 0; i < n_x; i++)
             sums[i] = v_set(0);
         for (size_t k = 0; k < a->n_k; k += piece) {
             struct bf_row w[2 * BF_STREAMS];
@@ -291,8 +282,7 @@ INLINE void bf_rows_few(const struct linear_args *a, bool f8, size_t n_x, size_t
                 w[s] = bf_row(a, f8, at_most(row + s * n_rows, a->n_w - 1), k);
             bf_few_tile(a, f8, sums, w, k, at_most(a->n_k - k, piece), n_x, n_g);
         }
-        UNROLL
-        for (size_t i = 0; i < n_x; i++)
+        UNROLLED_FOR (size_t i = 0; i < n_x; i++)
             for (size_t s = 0; i < a->n_x && s < n_streams && row + s * n_rows < a->n_w; s++)
                 bf_finish(a, i, row + s * n_rows, sums[i][s % 4 * 4 + s / 4]);
     }
@@ -330,8 +320,7 @@ INLINE void bf_several_tile(const struct linear_args *a, vf *sums, const struct 
     const uint16_t *x[BF_SEVERAL / 2];
     struct bf_row w[BF_W_SEVERAL];
     vf acc[BF_SEVERAL / 2][2];
-    UNROLL
-    for (size_t j = 0; j < n_x; j++) {
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
         acc[j][0] = acc[j][1] = v_set(0);
     }
@@ -344,8 +333,7 @@ INLINE void bf_several_tile(const struct linear_args *a, vf *sums, const struct 
     }
     if (whole < p->n)
         bf_step(acc, x, w, false, whole, p->n - whole, 0, n_x, 2);
-    UNROLL
-    for (size_t j = 0; j < n_x; j++) {
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         const vi pairs = {0, 1, 4, 5, 8, 9, 12, 13};
         const vf sum =
             (p->k ? sums[j] : v_set(0)) + bf_quarters(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
@@ -394,8 +382,7 @@ INLINE void bf_pack(vi *block, const struct linear_args *a, bool f8, const struc
         for (size_t k = 0; k < p->n; k += taken, to += BF_W * taken / BF_LANES) {
             vi v[F8_CODES / 8];
             bf_weave(v, w, f8, k, p->n - k, bf_group(a, f8, p->k + k));
-            UNROLL
-            for (size_t q = 0; q < taken / 8; q++)
+            UNROLLED_FOR (size_t q = 0; q < taken / 8; q++)
                 to[4 * q] = v[q];
         }
     }
@@ -405,15 +392,12 @@ INLINE void bf_pack(vi *block, const struct linear_args *a, bool f8, const struc
 INLINE void bf_many_step(vf (*acc)[4], const uint16_t *const *x, const vi *block, size_t k,
                          size_t n_x)
 {
-    UNROLL
-    for (size_t q = 0; q < 4; q++)
-        UNROLL
-    for (size_t j = 0; j < n_x; j++) {
-        const vi eight = bf_eight(x[j] + k + 8 * q);
-        UNROLL
-        for (size_t g = 0; g < 4; g++)
-            acc[j][g] = bf_dot(acc[j][g], block[4 * q + g], eight);
-    }
+    UNROLLED_FOR (size_t q = 0; q < 4; q++)
+        UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
+            const vi eight = bf_eight(x[j] + k + 8 * q);
+            UNROLLED_FOR (size_t g = 0; g < 4; g++)
+                acc[j][g] = bf_dot(acc[j][g], block[4 * q + g], eight);
+        }
 }
 
 /* sums[j] (+)= rows i + j of x times a block, for j < n_x, a constant; n of them are this tile's.
@@ -425,11 +409,9 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const vi *block,
     const uint16_t *x[BF_X];
     vf acc[BF_X][4];
     const bool last = p->k + p->n == a->n_k;
-    UNROLL
-    for (size_t j = 0; j < n_x; j++) {
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
-        UNROLL
-        for (size_t g = 0; g < 4; g++)
+        UNROLLED_FOR (size_t g = 0; g < 4; g++)
             acc[j][g] = v_set(0);
     }
     for (size_t turn = 0; turn < p->n; turn += BF_ROWS_TURN) {
@@ -439,8 +421,7 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const vi *block,
         for (size_t k = turn; k < at_most(p->n, turn + BF_ROWS_TURN); k += BF_LANES, block += BF_W)
             bf_many_step(acc, x, block, k, n_x);
     }
-    UNROLL
-    for (size_t j = 0; j < n_x; j++) {
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         const vf sum =
             (p->k ? sums[j] : v_set(0)) + bf_quarters(acc[j][0], acc[j][1], acc[j][2], acc[j][3]);
         if (!last)
@@ -615,14 +596,12 @@ INLINE void bf_strip(const struct linear_args *a, const struct bf_part *p, size_
             (void)next[0];
             (void)next[LINE];
         }
-        UNROLL
-        for (size_t j = 0; j < n_k; j += 2)
+        UNROLLED_FOR (size_t j = 0; j < n_k; j += 2)
             bf_columns(&low[j / 2], &high[j / 2], a, k + j, p->c + c, at_most(p->n - c, n));
         for (size_t i = 0; i < a->n_x; i++) {
             float *const at = sums + i * p->stride;
             vf first = v_load(at), second = v_load(at + V_LANES);
-            UNROLL
-            for (size_t j = 0; j < n_k; j += 2) {
+            UNROLLED_FOR (size_t j = 0; j < n_k; j += 2) {
                 const vi x = bf_pair(bf_x(a, i) + k + j);
                 first = bf_dot(first, low[j / 2], x);
                 second = bf_dot(second, high[j / 2], x);
@@ -688,8 +667,7 @@ INLINE void bf_cols_pack(vi *to, const struct linear_args *a, const struct bf_pi
     const vi high = low + 0x100010;
     const uint16_t *const row = bf_w(a, p->k + k, p->r);
     const bool second = p->k + k + 1 < a->n_k;
-    UNROLL
-    for (size_t c = 0; c < BF_COLS; c += BF_LANES, to += 2) {
+    UNROLLED_FOR (size_t c = 0; c < BF_COLS; c += BF_LANES, to += 2) {
         const size_t n = whole ? BF_LANES : at_most(p->n_w > c ? p->n_w - c : 0, BF_LANES);
         const __m512i x = (__m512i)(whole ? bf_load(row + c) : bf_load_part(row + c, n));
         __m512i y = (__m512i)vi_set(0);
@@ -710,11 +688,9 @@ INLINE void bf_cols_turn(const struct linear_args *a, vf (*acc)[BF_COLS_V], vi *
     for (block += k / 2 * BF_COLS_V; k < end; k += 2, block += BF_COLS_V) {
         if (packs)
             bf_cols_pack(block, a, p, k, whole);
-        UNROLL
-        for (size_t j = 0; j < n_x; j++) {
+        UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
             const vi pair = bf_pair(x[j] + k);
-            UNROLL
-            for (size_t v = 0; v < BF_COLS_V; v++)
+            UNROLLED_FOR (size_t v = 0; v < BF_COLS_V; v++)
                 acc[j][v] = bf_dot(acc[j][v], block[v], pair);
         }
     }
@@ -751,11 +727,9 @@ INLINE void bf_cols_tile(const struct linear_args *a, const struct bf_sums *sums
     const uint16_t *x[BF_X];
     vf acc[BF_X][BF_COLS_V];
     const bool begins = p->k == 0 || p->k == a->n_first, ends = p->k + p->n == a->n_k;
-    UNROLL
-    for (size_t j = 0; j < n_x; j++) {
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
-        UNROLL
-        for (size_t v = 0; v < BF_COLS_V; v++)
+        UNROLLED_FOR (size_t v = 0; v < BF_COLS_V; v++)
             acc[j][v] = begins ? v_set(0) : sums->part[j][v];
     }
     for (size_t k = 0; k < p->n; k += BF_COLS_TURN) {
@@ -765,11 +739,9 @@ INLINE void bf_cols_tile(const struct linear_args *a, const struct bf_sums *sums
         bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_COLS_TURN), packs, whole);
     }
     vf(*const to)[BF_COLS_V] = !ends && p->k + p->n == a->n_first ? sums->first : sums->part;
-    UNROLL
-    for (size_t j = 0; j < n_x; j++)
-        UNROLL
-    for (size_t v = 0; v < BF_COLS_V; v++)
-        to[j][v] = acc[j][v];
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++)
+        UNROLLED_FOR (size_t v = 0; v < BF_COLS_V; v++)
+            to[j][v] = acc[j][v];
 }
 
 /* One piece against the rows [x0, x0 + n_x) of x, while the next is asked for. */

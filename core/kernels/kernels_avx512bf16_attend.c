@@ -45,31 +45,24 @@ INLINE void ab_scores(float *scores, const struct ab_block *b, const struct atte
     const struct attend_args *const a = b->a;
     vf sum[AB_FEW][AB_V];
     vi k[AB_V];
-    UNROLL
-    for (size_t i = 0; i < n_x; i++)
-        UNROLL
-    for (size_t v = 0; v < n_v; v++)
-        sum[i][v] = v_set(0);
+    UNROLLED_FOR (size_t i = 0; i < n_x; i++)
+        UNROLLED_FOR (size_t v = 0; v < n_v; v++)
+            sum[i][v] = v_set(0);
     for (size_t d = 0; d < a->k_dim; d += 2) {
-        UNROLL
-        for (size_t v = 0; v < n_v; v++)
+        UNROLLED_FOR (size_t v = 0; v < n_v; v++)
             k[v] = type == CACHE_PAIRS ? vi_load(b->k + d / 2 * AB_V + v0 + v)
                                        : ab_keys(a, type, d, (v0 + v) * V_LANES);
         if (type != CACHE_PAIRS)
             ahead_turn(next);
-        UNROLL
-        for (size_t i = 0; i < n_x; i++) {
+        UNROLLED_FOR (size_t i = 0; i < n_x; i++) {
             const vi q = bf_pair((const uint16_t *)rows[i].q + d);
-            UNROLL
-            for (size_t v = 0; v < n_v; v++)
+            UNROLLED_FOR (size_t v = 0; v < n_v; v++)
                 sum[i][v] = bf_dot(sum[i][v], q, k[v]);
         }
     }
-    UNROLL
-    for (size_t i = 0; i < n_x; i++)
-        UNROLL
-    for (size_t v = 0; v < n_v; v++)
-        v_store(scores + i * ATTEND_BLOCK + (v0 + v) * V_LANES, sum[i][v]);
+    UNROLLED_FOR (size_t i = 0; i < n_x; i++)
+        UNROLLED_FOR (size_t v = 0; v < n_v; v++)
+            v_store(scores + i * ATTEND_BLOCK + (v0 + v) * V_LANES, sum[i][v]);
 }
 
 /* ---- values ---- */
@@ -82,31 +75,24 @@ INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *ro
     const struct attend_args *const a = b->a;
     vf acc[AB_FEW][AB_V];
     vi value[AB_V];
-    UNROLL
-    for (size_t i = 0; i < n_x; i++)
-        UNROLL
-    for (size_t v = 0; v < n_v; v++)
-        acc[i][v] = v_load(rows[i].acc + d + v * V_LANES);
+    UNROLLED_FOR (size_t i = 0; i < n_x; i++)
+        UNROLLED_FOR (size_t v = 0; v < n_v; v++)
+            acc[i][v] = v_load(rows[i].acc + d + v * V_LANES);
     for (size_t p = begin; p < end; p++) {
-        UNROLL
-        for (size_t v = 0; v < n_v; v++)
+        UNROLLED_FOR (size_t v = 0; v < n_v; v++)
             value[v] = type == CACHE_PAIRS ? vi_load(b->v + (p * a->v_dim + d) / V_LANES + v)
                                            : ab_values(a, type, 2 * p, d + v * V_LANES);
         if (type != CACHE_PAIRS)
             ahead_turn(next);
-        UNROLL
-        for (size_t i = 0; i < n_x; i++) {
+        UNROLLED_FOR (size_t i = 0; i < n_x; i++) {
             const vi w = bf_pair(weights + i * ATTEND_BLOCK + 2 * p);
-            UNROLL
-            for (size_t v = 0; v < n_v; v++)
+            UNROLLED_FOR (size_t v = 0; v < n_v; v++)
                 acc[i][v] = bf_dot(acc[i][v], w, value[v]);
         }
     }
-    UNROLL
-    for (size_t i = 0; i < n_x; i++)
-        UNROLL
-    for (size_t v = 0; v < n_v; v++)
-        v_store(rows[i].acc + d + v * V_LANES, acc[i][v]);
+    UNROLLED_FOR (size_t i = 0; i < n_x; i++)
+        UNROLLED_FOR (size_t v = 0; v < n_v; v++)
+            v_store(rows[i].acc + d + v * V_LANES, acc[i][v]);
 }
 
 INLINE void ab_values_pairs(const struct ab_block *b, const struct attend_row *rows,

@@ -90,8 +90,7 @@ static void bf_finish(const struct linear_args *a, size_t i, size_t r, size_t st
 /* Values [k, k + BF_LANES) of n_p pairs of rows of x, which go on with zeros. */
 INLINE void bf_few_x(vi (*out)[2], const struct linear_args *a, size_t k, size_t n_p)
 {
-    UNROLL
-    for (size_t p = 0; p < n_p; p++)
+    UNROLLED_FOR (size_t p = 0; p < n_p; p++)
         bf_pair(out[p], vi_load(bf_x(a, 2 * p) + k), vi_load(bf_x(a, 2 * p + 1) + k));
 }
 
@@ -102,12 +101,10 @@ INLINE void bf_few_step(const struct linear_args *a, vf (*acc)[BF_P], const uint
 {
     vi xs[BF_P][2];
     bf_few_x(xs, a, k, n_p);
-    UNROLL
-    for (size_t g = 0; g < n_g; g++) {
+    UNROLLED_FOR (size_t g = 0; g < n_g; g++) {
         vi ws[2];
         bf_pair(ws, bf_load(w[2 * g] + k, n), bf_load(w[2 * g + 1] + k, n));
-        UNROLL
-        for (size_t p = 0; p < n_p; p++)
+        UNROLLED_FOR (size_t p = 0; p < n_p; p++)
             acc[p][g] = bf_dots(bf_dots(acc[p][g], xs[p][0], ws[0]), xs[p][1], ws[1]);
     }
 }
@@ -127,11 +124,9 @@ INLINE void bf_rows_few(const struct linear_args *a, size_t n_p, size_t n_g)
             bf_few_step(a, acc, w, k, BF_LANES, n_p, n_g);
         if (whole < a->n_k)
             bf_few_step(a, acc, w, whole, a->n_k - whole, n_p, n_g);
-        UNROLL
-        for (size_t p = 0; p < n_p; p++)
-            UNROLL
-        for (size_t g = 0; g < n_g; g++)
-            sums[p * n_g + g] = acc[p][g]; /* an index that varies would keep acc in memory */
+        UNROLLED_FOR (size_t p = 0; p < n_p; p++)
+            UNROLLED_FOR (size_t g = 0; g < n_g; g++)
+                sums[p * n_g + g] = acc[p][g]; /* an index that varies would keep acc in memory */
         for (size_t i = 0; i < n_p * n_g; i++)
             bf_finish(a, i / n_g * 2, row + i % n_g * 2 * n_rows, n_rows, sums[i]);
     }
@@ -142,8 +137,7 @@ INLINE void bf_rows_few(const struct linear_args *a, size_t n_p, size_t n_g)
 INLINE void bf_columns(vi (*out)[BF_P], const struct linear_args *a, size_t c, size_t k, size_t n)
 {
     vi rows[BF_LANES];
-    UNROLL
-    for (size_t j = 0; j < BF_LANES; j++)
+    UNROLLED_FOR (size_t j = 0; j < BF_LANES; j++)
         rows[j] = j < n ? bf_load(bf_w(a, k + j) + c, a->n_w - c) : vi_set(0);
     bf_pair_columns(out[0], rows);
     bf_pair_columns(out[1], rows + BF_P);
@@ -159,11 +153,9 @@ INLINE void bf_strip(const struct linear_args *a, vf *sums, size_t c, size_t n, 
         if (d * sizeof(uint16_t) % LINE == 0)
             strips_turn(ahead, BF_LANES);
         bf_columns(ws, a, c + d, k, n_k);
-        UNROLL
-        for (size_t g = 0; g < BF_P; g++)
-            UNROLL
-        for (size_t p = 0; p < n_p; p++, sums++)
-            *sums = bf_dots(bf_dots(*sums, xs[p][0], ws[0][g]), xs[p][1], ws[1][g]);
+        UNROLLED_FOR (size_t g = 0; g < BF_P; g++)
+            UNROLLED_FOR (size_t p = 0; p < n_p; p++, sums++)
+                *sums = bf_dots(bf_dots(*sums, xs[p][0], ws[0][g]), xs[p][1], ws[1][g]);
     }
 }
 
@@ -210,13 +202,12 @@ BF_FEW(4, 2)
 static void bf_pack(vi *out, const uint16_t *const *rows, size_t n)
 {
     for (size_t k = 0; k < n; k += BF_LANES, out += 2 * BF_P)
-        UNROLL
-    for (size_t g = 0; g < BF_P; g++) {
-        vi pair[2];
-        bf_pair(pair, bf_load(rows[2 * g] + k, n - k), bf_load(rows[2 * g + 1] + k, n - k));
-        out[g] = pair[0];
-        out[BF_P + g] = pair[1];
-    }
+        UNROLLED_FOR (size_t g = 0; g < BF_P; g++) {
+            vi pair[2];
+            bf_pair(pair, bf_load(rows[2 * g] + k, n - k), bf_load(rows[2 * g + 1] + k, n - k));
+            out[g] = pair[0];
+            out[BF_P + g] = pair[1];
+        }
 }
 
 static void bf_pack_x(vi *out, const struct linear_args *a, size_t i, size_t k, size_t n)
@@ -246,22 +237,16 @@ static void bf_pack_cols(vi *out, const struct linear_args *a, size_t r, size_t 
 INLINE void bf_tile(vf *sums, const vi *x, const vi *w, size_t n_quads, size_t n_p)
 {
     vf acc[BF_P][BF_P];
-    UNROLL
-    for (size_t p = 0; p < n_p; p++)
-        UNROLL
-    for (size_t g = 0; g < BF_P; g++)
-        acc[p][g] = sums[p * BF_P + g];
+    UNROLLED_FOR (size_t p = 0; p < n_p; p++)
+        UNROLLED_FOR (size_t g = 0; g < BF_P; g++)
+            acc[p][g] = sums[p * BF_P + g];
     for (size_t q = 0; q < n_quads; q++, x += BF_P, w += BF_P)
-        UNROLL
-    for (size_t p = 0; p < n_p; p++)
-        UNROLL
-    for (size_t g = 0; g < BF_P; g++)
-        acc[p][g] = bf_dots(acc[p][g], x[p], w[g]);
-    UNROLL
-    for (size_t p = 0; p < n_p; p++)
-        UNROLL
-    for (size_t g = 0; g < BF_P; g++)
-        sums[p * BF_P + g] = acc[p][g];
+        UNROLLED_FOR (size_t p = 0; p < n_p; p++)
+            UNROLLED_FOR (size_t g = 0; g < BF_P; g++)
+                acc[p][g] = bf_dots(acc[p][g], x[p], w[g]);
+    UNROLLED_FOR (size_t p = 0; p < n_p; p++)
+        UNROLLED_FOR (size_t g = 0; g < BF_P; g++)
+            sums[p * BF_P + g] = acc[p][g];
 }
 
 /* What waits for BF_R rows of x: BF_W outputs, by tiles. */

@@ -11,6 +11,15 @@
 
 #include "core/kernels/rungs.h"
 
+/* ---- bits of stored numbers ---- */
+
+static uint32_t to_bits(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
 static float from_bits(uint32_t bits)
 {
     float f;
@@ -48,6 +57,8 @@ static inline float weight_at(int type, const void *w, size_t i)
     memcpy(&h, bytes + i * sizeof h, sizeof h);
     return type == WEIGHT_BF16 ? from_bits((uint32_t)h << 16) : f16_to_f32(h);
 }
+
+/* ---- linear ---- */
 
 /* w(r, k) stands at r * r_step + k * k_step. */
 static inline void linear(const struct linear_args *a, int type, size_t r_step, size_t k_step)
@@ -95,55 +106,7 @@ static void linear_cols_bf16(const struct linear_args *a)
     linear(a, WEIGHT_BF16, 1, a->w_stride);
 }
 
-/* ---- whole-numbered products ---- */
-
-static uint16_t f32_to_bf16(float f)
-{
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    if ((bits & 0x7fffffff) > 0x7f800000)
-        return (uint16_t)(bits >> 16 | 64); /* a quiet NaN */
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
-static void to_bf16(uint16_t *out, const float *in, size_t n)
-{
-    for (size_t k = 0; k < n; k++)
-        out[k] = f32_to_bf16(in[k]);
-    for (size_t k = n; k % 32 != 0; k++)
-        out[k] = 0;
-}
-
-/* Codes of up to 128 values, of which each group has a scale and a sum. */
-static void i8_block(int8_t *codes, float *scales, int32_t *sums, const float *in, size_t n,
-                     size_t group)
-{
-    for (size_t k = 0; k < n; k++) {
-        const size_t begin = k / group * group, end = begin + group < n ? begin + group : n;
-        float max = 0;
-        for (size_t j = begin; j < end; j++)
-            max = fmaxf(max, fabsf(in[j]));
-        for (size_t j = begin; j < end; j++)
-            max = isfinite(in[j]) ? max : NAN;
-        codes[k] = (int8_t)(max >= 1e-30f ? rintf(in[k] * (127 / max)) : 0);
-        scales[k / group] = max < 1e-30f ? 0 : max / 127;
-        sums[k / group] = codes[k] + (k == begin ? 0 : sums[k / group]);
-    }
-}
-
-static void to_i8(unsigned char *out, const float *in, size_t n, size_t group, bool split)
-{
-    const size_t block = KERNELS_I8_BLOCK, n_groups = (n + group - 1) / group;
-    float *const scales = (float *)(void *)(out + kernels_i8_codes(n));
-    int32_t *const sums = (int32_t *)(void *)(scales + n_groups);
-    for (size_t k = 0; k < n; k += block) {
-        int8_t codes[KERNELS_I8_BLOCK] = {0};
-        i8_block(codes, scales + k / group, sums + k / group, in + k, n - k < block ? n - k : block,
-                 group);
-        for (size_t j = 0; j < block; j++)
-            out[k + (split ? j / 2 + j % 2 * (block / 2) : j)] = (unsigned char)codes[j];
-    }
-}
+/* ---- linear with int8 activations ---- */
 
 static int32_t zero_of(const struct linear_i8_args *a, size_t r, size_t g)
 {
@@ -223,6 +186,56 @@ static void linear_i8_f4(const struct linear_i8_args *a)
     linear_i8(a, DOT_F4);
 }
 
+/* ---- conversions ---- */
+
+static uint16_t f32_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 64); /* a quiet NaN */
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static void to_bf16(uint16_t *out, const float *in, size_t n)
+{
+    for (size_t k = 0; k < n; k++)
+        out[k] = f32_to_bf16(in[k]);
+    for (size_t k = n; k % 32 != 0; k++)
+        out[k] = 0;
+}
+
+/* Codes of up to 128 values, of which each group has a scale and a sum. */
+static void i8_block(int8_t *codes, float *scales, int32_t *sums, const float *in, size_t n,
+                     size_t group)
+{
+    for (size_t k = 0; k < n; k++) {
+        const size_t begin = k / group * group, end = begin + group < n ? begin + group : n;
+        float max = 0;
+        for (size_t j = begin; j < end; j++)
+            max = fmaxf(max, fabsf(in[j]));
+        for (size_t j = begin; j < end; j++)
+            max = isfinite(in[j]) ? max : NAN;
+        codes[k] = (int8_t)(max >= 1e-30f ? rintf(in[k] * (127 / max)) : 0);
+        scales[k / group] = max < 1e-30f ? 0 : max / 127;
+        sums[k / group] = codes[k] + (k == begin ? 0 : sums[k / group]);
+    }
+}
+
+static void to_i8(unsigned char *out, const float *in, size_t n, size_t group, bool split)
+{
+    const size_t block = KERNELS_I8_BLOCK, n_groups = (n + group - 1) / group;
+    float *const scales = (float *)(void *)(out + kernels_i8_codes(n));
+    int32_t *const sums = (int32_t *)(void *)(scales + n_groups);
+    for (size_t k = 0; k < n; k += block) {
+        int8_t codes[KERNELS_I8_BLOCK] = {0};
+        i8_block(codes, scales + k / group, sums + k / group, in + k, n - k < block ? n - k : block,
+                 group);
+        for (size_t j = 0; j < block; j++)
+            out[k + (split ? j / 2 + j % 2 * (block / 2) : j)] = (unsigned char)codes[j];
+    }
+}
+
 /* As bytes: a copy through a float variable need not keep a signalling NaN. */
 static void f32_to_f32(float *out, const void *in, size_t n)
 {
@@ -299,6 +312,8 @@ DECODE(u8, CODE_U8)
 DECODE(u4, CODE_U4)
 DECODE(f4_e2m1, CODE_F4_E2M1)
 
+/* ---- norms ---- */
+
 static void norm_rms(float *out, const float *x, const float *weight, size_t n, float eps)
 {
     double sum = 0;
@@ -324,6 +339,8 @@ static void norm_layer(float *out, const float *x, const float *weight, const fl
         out[i] = (float)(((double)x[i] - mean) * scale * (double)weight[i] +
                          (bias ? (double)bias[i] : 0));
 }
+
+/* ---- element by element ---- */
 
 static void silu(float *x, size_t n)
 {
@@ -372,6 +389,8 @@ static void scale(float *y, const float *x, float factor, size_t n)
         y[i] = x[i] * factor;
 }
 
+/* ---- rotation and softmax ---- */
+
 static void rope_half(float *x, const float *cos, const float *sin, size_t n)
 {
     for (size_t i = 0; i < n / 2; i++) {
@@ -399,12 +418,120 @@ static void softmax(float *x, size_t n)
 
 /* ---- the cache, and attention over it ---- */
 
-static uint32_t to_bits(float f)
+/* To the nearest, ties to even, stopping at the largest finite one. */
+static uint16_t f32_to_f16(float f)
 {
-    uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
-    return bits;
+    const uint16_t sign = (uint16_t)(to_bits(f) >> 16 & 0x8000);
+    const double size = fabs((double)f);
+    int exponent;
+    if (isnan(f))
+        return sign | 0x7e00;
+    if (size >= 65504)
+        return sign | 0x7bff;
+    if (size < 0x1p-14)
+        return (uint16_t)(sign | (int)nearbyint(size * 0x1p24));
+    const double mantissa = nearbyint(frexp(size, &exponent) * 2048); /* 1024 .. 2048 */
+    return (uint16_t)(sign | (((exponent + 14) << 10) + (int)mantissa - 1024));
 }
+
+static float cache_store_f32(void *out, size_t stride, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy((float *)out + i * stride, x + i, sizeof *x);
+    return 1;
+}
+
+static float cache_store_f16(void *out, size_t stride, const float *x, size_t n)
+{
+    uint16_t *const halves = out;
+    for (size_t i = 0; i < n; i++)
+        halves[i * stride] = f32_to_f16(x[i]);
+    return 1;
+}
+
+static float cache_store_i8(void *out, size_t stride, const float *x, size_t n)
+{
+    int8_t *const codes = out;
+    float max = 0;
+    bool nan = false;
+    for (size_t i = 0; i < n; i++) {
+        max = fmaxf(max, fminf(fabsf(x[i]), FLT_MAX));
+        nan = nan || isnan(x[i]);
+    }
+    const bool zero = nan || max < 1e-30f;
+    for (size_t i = 0; i < n; i++)
+        codes[i * stride] =
+            zero ? 0 : (int8_t)rintf(fminf(fmaxf(x[i], -FLT_MAX), FLT_MAX) * (127 / max));
+    return nan ? NAN : zero ? 0 : max / 127;
+}
+
+static void cache_store_keys(uint16_t *out, const float *x, size_t x_stride, size_t n)
+{
+    for (size_t i = 0; i < ATTEND_LANES; i++)
+        cache_store_f16(out + i, ATTEND_BLOCK, x + i * x_stride, n);
+}
+
+static inline double cache_at(int type, const void *cache, size_t i)
+{
+    return type == CACHE_I8
+               ? ((const int8_t *)cache)[i]
+               : (double)weight_at(type == CACHE_F16 ? WEIGHT_F16 : WEIGHT_F32, cache, i);
+}
+
+/* The score of position j of the block. */
+static inline float attend_score(const struct attend_args *a, int type,
+                                 const struct attend_row *row, size_t j)
+{
+    const float *const q = row->q;
+    double sum = 0;
+    for (size_t d = 0; d < a->k_dim; d++)
+        sum += (double)q[d] * cache_at(type, a->k, d * ATTEND_BLOCK + j);
+    sum *= (double)a->scale * (a->k_scales ? (double)a->k_scales[j] : 1);
+    if (a->softcap > 0)
+        sum = (double)a->softcap * tanh(sum / (double)a->softcap);
+    return (float)(sum - (double)row->slope * (row->position - a->position - (int)j));
+}
+
+static inline void attend_row(const struct attend_args *a, int type, struct attend_row *row)
+{
+    float p[ATTEND_BLOCK], max = row->max;
+    const int begin = row->first > a->position ? row->first - a->position : 0;
+    const int behind = row->position - a->position + 1;
+    const int end = behind < ATTEND_BLOCK ? behind : ATTEND_BLOCK;
+    if (begin >= end)
+        return;
+    for (int j = begin; j < end; j++) {
+        p[j] = attend_score(a, type, row, (size_t)j);
+        max = p[j] > max ? p[j] : max;
+    }
+    const double shift = max == -INFINITY ? 0 : (double)max;
+    const double factor = exp((double)row->max - shift);
+    double sum = (double)row->sum * factor;
+    for (int j = begin; j < end; j++) {
+        const double e = exp((double)p[j] - shift);
+        sum += e;
+        p[j] = (float)(e * (a->v_scales ? (double)a->v_scales[j] : 1));
+    }
+    for (size_t d = 0; d < a->v_dim; d++) {
+        double acc = (double)row->acc[d] * factor;
+        for (int j = begin; j < end; j++)
+            acc += (double)p[j] * cache_at(type, a->v, (size_t)j * a->v_dim + d);
+        row->acc[d] = (float)acc;
+    }
+    row->max = max;
+    row->sum = (float)sum;
+}
+
+#define ATTEND(suffix, type)                                                                       \
+    static void attend_##suffix(const struct attend_args *a)                                       \
+    {                                                                                              \
+        for (size_t i = 0; i < a->n_rows; i++)                                                     \
+            attend_row(a, type, &a->rows[i]);                                                      \
+    }
+
+ATTEND(f32, CACHE_F32)
+ATTEND(f16, CACHE_F16)
+ATTEND(i8, CACHE_I8)
 
 /* ---- quantising ---- */
 
@@ -516,121 +643,6 @@ static void quant_codes(unsigned char *out, const float *x, const float *scales,
         out[k / 2] = (unsigned char)(low | high << 4);
     }
 }
-
-/* To the nearest, ties to even, stopping at the largest finite one. */
-static uint16_t f32_to_f16(float f)
-{
-    const uint16_t sign = (uint16_t)(to_bits(f) >> 16 & 0x8000);
-    const double size = fabs((double)f);
-    int exponent;
-    if (isnan(f))
-        return sign | 0x7e00;
-    if (size >= 65504)
-        return sign | 0x7bff;
-    if (size < 0x1p-14)
-        return (uint16_t)(sign | (int)nearbyint(size * 0x1p24));
-    const double mantissa = nearbyint(frexp(size, &exponent) * 2048); /* 1024 .. 2048 */
-    return (uint16_t)(sign | (((exponent + 14) << 10) + (int)mantissa - 1024));
-}
-
-static float cache_store_f32(void *out, size_t stride, const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        memcpy((float *)out + i * stride, x + i, sizeof *x);
-    return 1;
-}
-
-static float cache_store_f16(void *out, size_t stride, const float *x, size_t n)
-{
-    uint16_t *const halves = out;
-    for (size_t i = 0; i < n; i++)
-        halves[i * stride] = f32_to_f16(x[i]);
-    return 1;
-}
-
-static void cache_store_keys(uint16_t *out, const float *x, size_t x_stride, size_t n)
-{
-    for (size_t i = 0; i < ATTEND_LANES; i++)
-        cache_store_f16(out + i, ATTEND_BLOCK, x + i * x_stride, n);
-}
-
-static float cache_store_i8(void *out, size_t stride, const float *x, size_t n)
-{
-    int8_t *const codes = out;
-    float max = 0;
-    bool nan = false;
-    for (size_t i = 0; i < n; i++) {
-        max = fmaxf(max, fminf(fabsf(x[i]), FLT_MAX));
-        nan = nan || isnan(x[i]);
-    }
-    const bool zero = nan || max < 1e-30f;
-    for (size_t i = 0; i < n; i++)
-        codes[i * stride] =
-            zero ? 0 : (int8_t)rintf(fminf(fmaxf(x[i], -FLT_MAX), FLT_MAX) * (127 / max));
-    return nan ? NAN : zero ? 0 : max / 127;
-}
-
-static inline double cache_at(int type, const void *cache, size_t i)
-{
-    return type == CACHE_I8
-               ? ((const int8_t *)cache)[i]
-               : (double)weight_at(type == CACHE_F16 ? WEIGHT_F16 : WEIGHT_F32, cache, i);
-}
-
-/* The score of position j of the block. */
-static inline float attend_score(const struct attend_args *a, int type,
-                                 const struct attend_row *row, size_t j)
-{
-    const float *const q = row->q;
-    double sum = 0;
-    for (size_t d = 0; d < a->k_dim; d++)
-        sum += (double)q[d] * cache_at(type, a->k, d * ATTEND_BLOCK + j);
-    sum *= (double)a->scale * (a->k_scales ? (double)a->k_scales[j] : 1);
-    if (a->softcap > 0)
-        sum = (double)a->softcap * tanh(sum / (double)a->softcap);
-    return (float)(sum - (double)row->slope * (row->position - a->position - (int)j));
-}
-
-static inline void attend_row(const struct attend_args *a, int type, struct attend_row *row)
-{
-    float p[ATTEND_BLOCK], max = row->max;
-    const int begin = row->first > a->position ? row->first - a->position : 0;
-    const int behind = row->position - a->position + 1;
-    const int end = behind < ATTEND_BLOCK ? behind : ATTEND_BLOCK;
-    if (begin >= end)
-        return;
-    for (int j = begin; j < end; j++) {
-        p[j] = attend_score(a, type, row, (size_t)j);
-        max = p[j] > max ? p[j] : max;
-    }
-    const double shift = max == -INFINITY ? 0 : (double)max;
-    const double factor = exp((double)row->max - shift);
-    double sum = (double)row->sum * factor;
-    for (int j = begin; j < end; j++) {
-        const double e = exp((double)p[j] - shift);
-        sum += e;
-        p[j] = (float)(e * (a->v_scales ? (double)a->v_scales[j] : 1));
-    }
-    for (size_t d = 0; d < a->v_dim; d++) {
-        double acc = (double)row->acc[d] * factor;
-        for (int j = begin; j < end; j++)
-            acc += (double)p[j] * cache_at(type, a->v, (size_t)j * a->v_dim + d);
-        row->acc[d] = (float)acc;
-    }
-    row->max = max;
-    row->sum = (float)sum;
-}
-
-#define ATTEND(suffix, type)                                                                       \
-    static void attend_##suffix(const struct attend_args *a)                                       \
-    {                                                                                              \
-        for (size_t i = 0; i < a->n_rows; i++)                                                     \
-            attend_row(a, type, &a->rows[i]);                                                      \
-    }
-
-ATTEND(f32, CACHE_F32)
-ATTEND(f16, CACHE_F16)
-ATTEND(i8, CACHE_I8)
 
 /* ---- for measuring ---- */
 

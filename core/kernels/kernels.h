@@ -10,6 +10,11 @@
  * does better. Kernels know no threads, no models and no memory but what they are given; pointers
  * to weights are aligned to nothing, and nothing outside the given ranges is ever read.
  *
+ * Some slots are shortcuts, NULL at the scalar level and at others: linear_rows_bf16,
+ * linear_cols_bf16, linear_rows_f8, linear_f8_f32, linear_woven and attend_bf16. The comment at
+ * each defines it by other slots. Callers ask whether a level has one, and take the long way where
+ * it has not. Peaks, but for PEAK_F32, may be NULL as well.
+ *
  * Every slot has a class, which says how far a rung may differ from the definition:
  *   EXACT   the same bits (conversions, copies)
  *   ORDER   f32 arithmetic whose order, or whose exp() and tanh(), differs
@@ -203,23 +208,25 @@ struct kernels {
     void (*linear_rows[N_WEIGHT_TYPES])(const struct linear_args *a);
     void (*linear_cols[N_WEIGHT_TYPES])(const struct linear_args *a);
 
-    /* ROUNDED. Weights and x in bf16, rows of x zero up to a multiple of 32 values; NULL where the
-     * level has no instruction for it. */
+    /* ROUNDED. linear_rows[WEIGHT_BF16] and linear_cols[WEIGHT_BF16] with x in bf16 as well, as
+     * to_bf16 makes it: rows of x are zero up to a multiple of 32 values. NULL where the level has
+     * no instruction for it. */
     void (*linear_rows_bf16)(const struct linear_args *a);
     void (*linear_cols_bf16)(const struct linear_args *a);
 
-    /* ROUNDED. As linear_rows_bf16, of the rung that has this one; NULL likewise. */
+    /* ROUNDED. The bits of the same level's linear_rows_bf16 with what the codes mean (struct
+     * linear_f8_args). NULL where a level has no use for it. */
     void (*linear_rows_f8)(const struct linear_f8_args *a);
 
     /* ORDER. The bits of linear_rows[WEIGHT_F32] with what decode makes of the codes, called for
      * each KERNELS_ROWS_K columns, the first as args say, the others to add, the bias with the
-     * last. x in f32, KERNELS_F8_FEW rows at most. NULL at the scalar level. */
+     * last. x in f32, KERNELS_F8_FEW rows at most. NULL at the scalar level alone. */
     void (*linear_f8_f32)(const struct linear_f8_args *a);
 
     /* EXACT. One per DOT_ type. */
     void (*linear_i8[N_DOT_TYPES])(const struct linear_i8_args *a);
 
-    /* EXACT. The same with weights that are woven: a strip of KERNELS_WOVEN rows has the first 4
+    /* EXACT. linear_i8 with weights that are woven: a strip of KERNELS_WOVEN rows has the first 4
      * bytes of codes of each row side by side, then the second, ...; and likewise their scales, F16
      * or BF16. n_w is a number of whole strips, n_k a multiple of 4, or of 8 for U4; w_stride and
      * scale_stride are what a row takes, zero_row is a multiple of 8. The slot is NULL where a
@@ -283,10 +290,10 @@ struct kernels {
      * side, ATTEND_BLOCK elements from one dimension to the next. */
     void (*cache_store_keys)(uint16_t *out, const float *x, size_t x_stride, size_t n);
 
-    /* ORDER. One block of attention (struct attend_args); see there. */
+    /* ORDER. One block of attention, as struct attend_args defines it. */
     void (*attend[N_CACHE_TYPES])(const struct attend_args *a);
 
-    /* ROUNDED. The same with queries in bf16, rows of q zero up to a multiple of 2 values; keys,
+    /* ROUNDED. attend with queries in bf16, rows of q zero up to a multiple of 2 values; keys,
      * values and what these are multiplied with are rounded to bf16. A value that is no number may
      * spoil every row of a call in which some row sees it. NULL where the level has no
      * instruction for it, and for F32, which is there to be exact. */
@@ -326,8 +333,8 @@ struct kernels {
      * done. NULL where the level has no such instruction; PEAK_F32 is always there. */
     double (*peak[N_PEAKS])(size_t n_steps);
 
-    /* The same for memory: looks at each of n bytes, as fast as this level can, and does nothing
-     * with them. */
+    /* What peak is for arithmetic, for memory: looks at each of n bytes, as fast as this level can,
+     * and does nothing with them. */
     void (*read_all)(const void *p, size_t n);
 
     /* For sharing work out, no more than about right: products that the level makes in a cycle with

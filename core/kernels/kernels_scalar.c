@@ -2,7 +2,8 @@
  * The definition. Every slot as plainly as C says it: sums in double and in the order of the
  * index, exp, tanh and erf from libm, one rounding to float at the end. The faster rungs are
  * measured against these functions, so nothing here is clever, and nothing may be contracted
- * (-ffp-contract=off).
+ * (-ffp-contract=off). Slots that are shortcuts of others stay NULL; kernels.h says which, and what
+ * defines them.
  */
 #include <float.h>
 #include <assert.h>

@@ -1,7 +1,7 @@
 /*
  * The rungs of the ladder, for kernels.c and their own files. Each overwrites in the table the
- * slots that it does better than the rungs below; the scalar one fills all of them. A rung must
- * only be called where the processor has what its file was compiled for.
+ * slots that it does better than the rungs below; the scalar one fills all but shortcuts
+ * (kernels.h). A rung must only be called where the processor has what its file was compiled for.
  */
 #ifndef CORE_KERNELS_RUNGS_H
 #define CORE_KERNELS_RUNGS_H

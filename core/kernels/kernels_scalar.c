@@ -77,32 +77,32 @@ static inline void linear(const struct linear_args *a, int type, size_t r_step, 
     }
 }
 
-static void linear_rows_f32(const struct linear_args *a)
+static void rows_f32(const struct linear_args *a)
 {
     linear(a, WEIGHT_F32, a->w_stride, 1);
 }
 
-static void linear_rows_f16(const struct linear_args *a)
+static void rows_f16(const struct linear_args *a)
 {
     linear(a, WEIGHT_F16, a->w_stride, 1);
 }
 
-static void linear_rows_bf16(const struct linear_args *a)
+static void rows_bf16(const struct linear_args *a)
 {
     linear(a, WEIGHT_BF16, a->w_stride, 1);
 }
 
-static void linear_cols_f32(const struct linear_args *a)
+static void cols_f32(const struct linear_args *a)
 {
     linear(a, WEIGHT_F32, 1, a->w_stride);
 }
 
-static void linear_cols_f16(const struct linear_args *a)
+static void cols_f16(const struct linear_args *a)
 {
     linear(a, WEIGHT_F16, 1, a->w_stride);
 }
 
-static void linear_cols_bf16(const struct linear_args *a)
+static void cols_bf16(const struct linear_args *a)
 {
     linear(a, WEIGHT_BF16, 1, a->w_stride);
 }
@@ -681,12 +681,10 @@ void kernels_scalar_fill(struct kernels *k)
 {
     *k = (struct kernels){
         .level = "scalar",
-        .linear_rows = {[WEIGHT_F32] = linear_rows_f32,
-                        [WEIGHT_F16] = linear_rows_f16,
-                        [WEIGHT_BF16] = linear_rows_bf16},
-        .linear_cols = {[WEIGHT_F32] = linear_cols_f32,
-                        [WEIGHT_F16] = linear_cols_f16,
-                        [WEIGHT_BF16] = linear_cols_bf16},
+        .linear_rows =
+            {[WEIGHT_F32] = rows_f32, [WEIGHT_F16] = rows_f16, [WEIGHT_BF16] = rows_bf16},
+        .linear_cols =
+            {[WEIGHT_F32] = cols_f32, [WEIGHT_F16] = cols_f16, [WEIGHT_BF16] = cols_bf16},
         .linear_i8 = {[DOT_I8] = linear_i8_i8, [DOT_U4] = linear_i8_u4, [DOT_F4] = linear_i8_f4},
         .to_bf16 = to_bf16,
         .to_i8 = to_i8,

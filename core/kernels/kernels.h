@@ -1,14 +1,16 @@
 /*
- * The arithmetic, as a table of functions. Every level of the ladder is one such table:
+ * The arithmetic, as a table of functions, each in its slot. Every level of the ladder is one such
+ * table:
  *
  *     scalar < avx2 (fma, f16c) < avxvnni < avx512 (f, bw, dq, vl) < avx512vnni < avx512bf16 < amx
  *                                          on x86-64, where avx512 may be without avxvnni
  *     scalar < neon < neondot < neoni8mm < neonbf16                             on 64-bit ARM
  *     scalar                                                                    on anything else
  *
- * The scalar functions are the definition: plain loops, double sums. Each rung overwrites what it
- * does better. Kernels know no threads, no models and no memory but what they are given; pointers
- * to weights are aligned to nothing, and nothing outside the given ranges is ever read.
+ * The scalar functions are the definition: plain loops, double sums. Each rung, the code that a
+ * level adds to the one below, overwrites what it does better. Kernels know no threads, no models
+ * and no memory but what they are given; pointers to weights are aligned to nothing, and nothing
+ * outside the given ranges is ever read.
  *
  * Some slots are shortcuts, NULL at the scalar level and at others: linear_rows_bf16,
  * linear_cols_bf16, linear_rows_f8, linear_f8_f32, linear_woven and attend_bf16. The comment at
@@ -129,7 +131,7 @@ struct attend_args {
     const void *k;         /* [k_dim, ATTEND_BLOCK] */
     const void *v;         /* [ATTEND_BLOCK, v_dim] */
     const float *k_scales; /* [ATTEND_BLOCK] or NULL */
-    const float *v_scales; /* the same */
+    const float *v_scales; /* [ATTEND_BLOCK] or NULL */
     const void *next_k;    /* k and v of the call to come, to be brought nearer meanwhile; NULL: */
     const void *next_v;    /* nothing */
     size_t k_dim;

@@ -14,8 +14,8 @@
 #include "core/kernels/tiles_bf16.inc"
 
 /*
- * BF_K values of BF_R rows of weights are packed in L1, rows of x come from L2, and the sums of
- * BF_STRIP rows of weights wait for the next values.
+ * BF_K values of BF_R rows of weights, a block, are packed in L1, rows of x come from L2, and the
+ * sums of a strip, BF_STRIP blocks, wait for the next values.
  */
 enum {
     BF_R = 2 * T_ROWS,

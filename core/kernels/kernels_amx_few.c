@@ -8,9 +8,10 @@
 #include "core/kernels/weights.inc"
 #include "core/kernels/tiles_bf16.inc"
 
-/* FEW_X elements of x are packed at a time, FEW_SUMS sums wait; tiles of weights are asked for
- * FEW_AHEAD tiles before. For one row of x, sums of COLS_ALONE columns wait, and COLS_STRIP are in
- * registers. */
+/* FEW_X elements of x are packed at a time, FEW_SUMS sums wait for their next values: those of a
+ * strip of rows of weights, or of columns. Tiles of weights are asked for (prefetched) FEW_AHEAD
+ * tiles before. For one row of x, sums of COLS_ALONE columns wait, and COLS_STRIP are in registers.
+ */
 enum {
     FEW_X = 1 << 17,
     FEW_SUMS = 8192,

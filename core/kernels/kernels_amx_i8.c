@@ -469,7 +469,8 @@ INLINE void pair(const struct linear_i8_args *a, int type, const struct x_part *
     }
 }
 
-/* Rows [r0, end) of weights against rows of x that the part names, `span` codes at a time. */
+/* A strip of weights, rows [r0, end), whose sums wait at once, against rows of x that the part
+ * names, `span` codes at a time. */
 static void strip(const struct linear_i8_args *a, int type, struct x_part *x, size_t span,
                   sums_block *sums, size_t r0, size_t end)
 {

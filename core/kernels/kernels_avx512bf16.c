@@ -4,7 +4,8 @@
  * bf16 and weights stay as they are. The instruction takes subnormal numbers for zero.
  *
  * One order of a sum, whichever loop computes it: in rows, four chains along each piece of k, of
- * every fourth pair, folded, and these sums in turn; in columns, a chain over its pairs of k.
+ * every fourth pair, folded, and these sums in turn; in columns, a chain over its pairs of k. A
+ * chain is a sum to which products are added one after another.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
@@ -20,6 +21,10 @@
  * they bring. In columns the block passes by from L2, too: twice what L1 would hold, and sums are
  * loaded half as often. Zen 5, whose L1 is larger, has half of it. BF_SUMS floats hold the sums of
  * few rows of x for as many columns as possible, so that stored rows are read in long pieces.
+ *
+ * To ask for memory is to prefetch it, by hints, a little in each turn of a loop. A stream is
+ * memory that is read from front to back; a strip, rows of a transposed matrix that are read side
+ * by side.
  */
 enum {
     BF_LANES = 32,    /* bf16 in a vector */
@@ -61,13 +66,14 @@ INLINE vf bf_quarters(vf a, vf b, vf c, vf d)
     return _mm512_shuffle_ps(ab, cd, 0x88) + _mm512_shuffle_ps(ab, cd, 0xdd);
 }
 
+/* y[i, r] from its finished sum. */
 INLINE void bf_finish(const struct linear_args *a, size_t i, size_t r, float sum)
 {
     float *const y = &a->y[i * a->y_stride + r];
     *y = (a->add ? *y : 0) + a->scale * (sum + (a->bias ? a->bias[r] : 0));
 }
 
-/* The same for n outputs from r on. */
+/* y[i, r + j] from its finished sum, lane j of sums, for j in [0, n). */
 INLINE void bf_finish_some(const struct linear_args *a, size_t i, size_t r, vf sums, size_t n)
 {
     float *const y = &a->y[i * a->y_stride + r];
@@ -165,7 +171,7 @@ INLINE const char *bf_at(const struct linear_args *a, bool f8, size_t r, size_t 
     return (const char *)a->w + (r * a->w_stride + k) * bf_size(f8);
 }
 
-/* A row from a value on. */
+/* Where a row's values are, from one of them on. */
 struct bf_row {
     const char *w;
     const struct f8_table *tables; /* of all its groups */
@@ -451,7 +457,7 @@ INLINE void bf_piece_run(const struct linear_args *a, bool f8, vf *sums, vi *blo
     }
 }
 
-/* Many rows of x. */
+/* Rows of weights in blocks, for many rows of x. */
 INLINE void bf_many(const struct linear_args *a, bool f8)
 {
     vf sums[BF_X_MAX + BF_X];
@@ -631,7 +637,7 @@ static bool bf_is_stream(const struct linear_args *a)
     return a->n_x == 1 && a->n_w == a->w_stride && a->n_w <= MOST;
 }
 
-/* Strips of strip_k rows, or fewer at the end. */
+/* Columns for few rows of x: strips of strip_k rows, or of fewer at the end. */
 INLINE void bf_cols_few(const struct linear_args *a, size_t strip_k)
 {
     float sums[BF_SUMS] __attribute__((aligned(64)));

@@ -17,7 +17,8 @@
  * Operands are pairs of rows: 4 values of the first, 4 of the second. A tile of BF_R rows of x and
  * of weights has as many sums as leave registers to its operands. BF_K values of BF_W rows of
  * weights and of a tile of x are packed in L1, while the sums of BF_X_MAX rows of x wait; few rows
- * of x leave theirs in BF_SUMS vectors while strips of columns pass by.
+ * of x leave theirs in BF_SUMS vectors while strips pass by, BF_LANES rows of a transposed matrix
+ * that are read side by side. A stream is a row, or some, that is read from front to back.
  */
 enum {
     BF_LANES = 8,     /* bf16 in a vector */

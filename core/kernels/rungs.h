@@ -44,12 +44,12 @@ void kernels_avxvnni_fill(struct kernels *k);
 void kernels_avx512_fill(struct kernels *k);
 void kernels_avx512vnni_fill(struct kernels *k);
 void kernels_avx512bf16_fill(struct kernels *k);
-void kernels_avx512bf16_attend_fill(struct kernels *k); /* a part of the above */
+void kernels_avx512bf16_attend_fill(struct kernels *k); /* a part of avx512bf16 */
 void kernels_amx_fill(struct kernels *k);
-void kernels_amx_i8_fill(struct kernels *k); /* parts of the above */
-void kernels_amx_attend_fill(struct kernels *k);
+void kernels_amx_i8_fill(struct kernels *k);     /* a part of amx */
+void kernels_amx_attend_fill(struct kernels *k); /* another */
 
-/* Another one: both slots of bf16, for 1 to AMX_FEW rows of x. */
+/* Of the rung amx: linear_rows_bf16 or linear_cols_bf16, for 1 to AMX_FEW rows of x. */
 enum { AMX_FEW = 64 };
 void kernels_amx_few(const struct linear_args *a, bool cols);
 #elif defined(__aarch64__)

@@ -74,7 +74,8 @@ static inline __mmask16 tile_lanes(size_t r, size_t n)
     return (__mmask16)(0xffffu << (n_before < T_ROWS ? n_before : T_ROWS));
 }
 
-/* Asks for a tile that will be loaded soon: loads of tiles wait for each of their rows. */
+/* Asks for (prefetches) a tile that will be loaded soon: loads of tiles wait for each of their
+ * rows. */
 static inline void tile_foresee(const void *tile, size_t stride)
 {
     for (size_t i = 0; i < T_ROWS; i++)

@@ -37,6 +37,7 @@ struct job {
     size_t n_total;  /* lines of this process's part; 0: a pipe, not known yet */
     size_t n_done;   /* of those, the ones whose answers are in the output */
     size_t n_errors; /* and of those, the ones for which they are errors */
+    bool begun;      /* a line or the end of the input has come */
     bool at_end;     /* of the input */
     double began;
 };
@@ -153,10 +154,13 @@ static bool check_model(const struct job *j, struct err *e)
                    path);
 }
 
-/* Called once the model is there: a missing model must cost no answers. */
+/* Drops what --restart finds, once the model and the first line are there: a mistake must cost no
+ * answers. */
 static bool drop_answers(struct job *j, struct err *e)
 {
-    return !j->o->restart || !j->output.regular || batch_output_trim(&j->output, 0, e);
+    const bool drops = !j->begun && j->o->restart && j->output.regular;
+    j->begun = true;
+    return !drops || batch_output_trim(&j->output, 0, e);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -224,6 +228,11 @@ static bool read_lines(struct job *j, struct err *e)
             return false;
         if (state == BATCH_INPUT_WAIT)
             return true;
+        if (!drop_answers(j, e)) {
+            if (state == BATCH_INPUT_LINE)
+                batch_line_free(&line);
+            return false;
+        }
         if (state == BATCH_INPUT_END) {
             j->at_end = true;
             j->n_total = j->source.n_mine;
@@ -339,7 +348,7 @@ static void free_job(struct job *j)
 bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
 {
     struct job j = {.o = o, .task = task, .output.fd = -1, .began = clock_seconds()};
-    bool ok = open_job(&j, e) && open_engine(&j, e) && check_model(&j, e) && drop_answers(&j, e);
+    bool ok = open_job(&j, e) && open_engine(&j, e) && check_model(&j, e);
     if (ok) {
         tell_answers(&j);
         batch_progress_begin(&j.progress, o->quiet);

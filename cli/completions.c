@@ -45,7 +45,9 @@ static void add_bash_values(struct buffer *t)
             continue;
         add_bash_pattern(t, spec);
         if (spec->kind == OPTION_PATH || spec->kind == OPTION_MODEL) {
-            buffer_addf(t, "COMPREPLY=($(compgen -%c -- \"$cur\"))",
+            buffer_addf(t,
+                        "compopt -o filenames 2>/dev/null\n"
+                        "        mapfile -t COMPREPLY < <(compgen -%c -- \"$cur\")",
                         spec->kind == OPTION_PATH ? 'f' : 'd');
         } else if (options_words(spec)) {
             buffer_add_string(t, "COMPREPLY=($(compgen -W \"");
@@ -69,11 +71,16 @@ static void add_bash_case(struct buffer *t, const char *pattern, unsigned comman
 
 static void add_bash(struct buffer *t)
 {
-    buffer_add_string(t, "# bash completion for tgen\n"
-                         "_tgen() {\n"
-                         "    local cur=${COMP_WORDS[COMP_CWORD]} words= commands=\"");
+    buffer_add_string(
+        t, "# bash completion for tgen\n"
+           "_tgen() {\n"
+           "    local cur=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
+           "    local words= commands=\"");
     add_command_names(t);
-    buffer_add_string(t, "\"\n    case ${COMP_WORDS[COMP_CWORD - 1]} in\n");
+    buffer_add_string(t, "\"\n" /* --option=value comes as three words */
+                         "    [[ $cur == = ]] && cur=\n"
+                         "    [[ $before == = ]] && before=${COMP_WORDS[COMP_CWORD - 2]}\n"
+                         "    case $before in\n");
     add_bash_values(t);
     buffer_add_string(t, "    esac\n"
                          "    case ${COMP_WORDS[1]} in\n"

@@ -352,6 +352,9 @@ for why in "-m $tmp/none" "-c 513" "--cpu none" "--kv-memory 1"; do
     same "--restart $why drops no answers" "$tmp/expected" "$tmp/answers"
 done
 
+run batch --restart -o "$tmp/answers" "$tmp"
+same "--restart with lines that cannot be read drops no answers" "$tmp/expected" "$tmp/answers"
+
 # A job that cannot begin leaves no file that was not there before.
 ln -s nothing "$tmp/to_nothing"
 for why in "-m $tmp/none" "-c 513" "--cpu none" "--kv-memory 1"; do

@@ -35,6 +35,10 @@ if command -v bash >/dev/null; then
     completes "a word beside numbers" "auto off " tgen --draft ''
     completes "a directory" "models " tgen -m mod
     completes "a file" "Makefile " tgen -f Makef
+    mkdir "$tmp/two words"
+    completes "a name with a blank" "$tmp/two words " tgen -m "$tmp/tw"
+    completes "a value behind =" "q4 q8 " tgen --weights = q
+    completes "all values behind =" "q4 q8 stored " tgen --weights =
     completes "no word for a number" " " tgen -n ''
 fi
 

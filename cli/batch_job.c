@@ -167,6 +167,8 @@ static bool drop_answers(struct job *j, struct err *e)
 
 static bool put(struct job *j, const struct buffer *answer, struct err *e)
 {
+    if (isatty(j->output.fd))
+        batch_progress_end(&j->progress); /* which would be the beginning of the answer's line */
     const bool ok = batch_output_put(&j->output, answer, e);
     j->n_done += ok;
     return ok;

@@ -206,7 +206,7 @@ static void write_timings(const struct run *r, struct buffer *out)
     json_out_number(out, "load_ms", r->load_seconds * 1e3);
     json_out_number(out, "prompt_ms", r->prompt_seconds * 1e3);
     json_out_number(out, "decode_ms", r->decode_seconds * 1e3);
-    json_out_number(out, "prompt_tokens_per_second", run_rate(r->ids.n, r->prompt_seconds));
+    json_out_number(out, "prompt_tokens_per_second", run_rate(run_n_read(r), r->prompt_seconds));
     json_out_number(out, "decode_tokens_per_second", run_rate(r->n_steps, r->decode_seconds));
     json_out_close(out, '}');
 }

@@ -134,6 +134,11 @@ double run_rate(size_t n, double seconds)
     return seconds > 0 ? (double)n / seconds : NAN;
 }
 
+size_t run_n_read(const struct run *r)
+{
+    return min_size(r->ids.n, (size_t)session_position(r->session));
+}
+
 static void print_speed(const char *label, size_t n, double seconds)
 {
     terminal_stat(label, "%zu tokens in %.1f ms, %.1f tokens/s", n, seconds * 1e3,
@@ -147,7 +152,7 @@ void run_print_stats(const struct run *r)
     const int n_threads = compute_n_threads(r->loaded.compute);
     terminal_stat("load", "%.1f ms, %s, %d thread%s", r->load_seconds * 1e3,
                   checkpoint_dir(r->loaded.checkpoint), n_threads, n_threads == 1 ? "" : "s");
-    print_speed("prompt", r->ids.n, r->prompt_seconds);
+    print_speed("prompt", run_n_read(r), r->prompt_seconds);
     if (r->n_steps > 0)
         print_speed("decode", r->n_steps, r->decode_seconds);
     if (getrusage(RUSAGE_SELF, &usage) == 0) /* ru_maxrss: KiB on Linux */

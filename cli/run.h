@@ -45,6 +45,9 @@ bool run_open_session(struct run *r, size_t n_more, int n_rows, struct err *e);
 /* The progress line for reading the prompt. */
 struct terminal_progress run_begin_progress(const struct run *r);
 
+/* Tokens of the prompt that the model has read: fewer than there are where a signal came. */
+size_t run_n_read(const struct run *r);
+
 /* n tokens in that many seconds; no number where no time has passed. */
 double run_rate(size_t n, double seconds);
 

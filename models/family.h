@@ -87,7 +87,10 @@ void family_olmo2_base(struct config *c, struct model_spec *spec);
 extern const struct tensor_entry family_olmo2_tensors[];
 void family_qwen_moe_base(struct config *c, struct model_spec *spec);
 
-/* use_sliding_window, sliding_window and max_window_layers, as qwen2 and qwen3 have them. */
+/* The window of use_sliding_window and sliding_window; 0: none. */
+int family_qwen_window(struct config *c);
+
+/* The same in the layers from max_window_layers on, as qwen2 and qwen3 have it. */
 void family_qwen_windows(struct config *c, struct model_spec *spec);
 
 #endif

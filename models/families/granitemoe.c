@@ -10,6 +10,7 @@ static void configure(struct config *c, struct model_spec *spec)
     config_experts(c, spec, "num_local_experts");
     spec->moe.moe_intermediate_size = spec->intermediate_size;
     spec->moe.router = ROUTER_SOFTMAX_CHOSEN;
+    config_require_text(c, "position_embedding_type", "rope");
 }
 
 const struct family family_granitemoe = {

@@ -14,12 +14,17 @@ static void configure(struct config *c, struct model_spec *spec)
     family_qwen_windows(c, spec);
 }
 
-void family_qwen_windows(struct config *c, struct model_spec *spec)
+int family_qwen_window(struct config *c)
 {
     const bool on = config_bool_or(c, "use_sliding_window", false);
-    const int window = config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, 4096);
+    config_any(c, "sliding_window"); /* where it is off, any number or null; newer qwen2_moe: 0 */
+    return on ? config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, 4096) : 0;
+}
+
+void family_qwen_windows(struct config *c, struct model_spec *spec)
+{
     const int first = config_count_or(c, "max_window_layers", CONFIG_MAX_LAYERS, 28);
-    config_windows(c, spec, on ? window : 0, first);
+    config_windows(c, spec, family_qwen_window(c), first);
 }
 
 const struct family family_qwen2 = {

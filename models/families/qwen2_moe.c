@@ -24,16 +24,18 @@ static void choose_layers(struct config *c, struct model_spec *spec)
 void family_qwen_moe_base(struct config *c, struct model_spec *spec)
 {
     family_llama_base(c, spec);
-    config_experts(c, spec, "num_experts");
+    /* transformers 5 saves qwen3_moe's number under the other name */
+    config_experts(c, spec,
+                   json_get(c->root, "num_local_experts") ? "num_local_experts" : "num_experts");
     spec->moe.moe_intermediate_size = config_size(c, "moe_intermediate_size", CONFIG_MAX_SIZE);
     spec->moe.norm_topk_prob = config_bool_or(c, "norm_topk_prob", false);
     choose_layers(c, spec);
-    family_qwen_windows(c, spec);
 }
 
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_qwen_moe_base(c, spec);
+    family_qwen_windows(c, spec);
     spec->biases = config_roles(c, "qkv_bias", ROLES_QKV, true);
     spec->moe.shared_intermediate_size =
         config_size(c, "shared_expert_intermediate_size", CONFIG_MAX_SIZE);

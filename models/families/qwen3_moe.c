@@ -6,7 +6,10 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
+    static const char *const unused[] = {"max_window_layers", NULL};
     family_qwen_moe_base(c, spec);
+    config_windows(c, spec, family_qwen_window(c), 0); /* in every layer, unlike qwen3 */
+    config_skip(c, unused);
     spec->biases = config_roles(c, "attention_bias", ROLES_ATTENTION, false);
     config_require_bool(c, "use_qk_norm", true);
     spec->qk_norm = QK_NORM_HEAD;

@@ -407,6 +407,9 @@ static void test_refused(void **state)
         {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
          "{\"full_attention\": [1]}}",
          "\"rope_parameters\" must be an object"},
+        {"{\"model_type\": \"granitemoe\", " SIZES "\"num_local_experts\": 4, "
+         "\"num_experts_per_tok\": 2, \"position_embedding_type\": \"nope\"}",
+         "\"position_embedding_type\": \"nope\""},
         {"{\"model_type\": \"llama\", \"vocab_size\": 8}", "\"hidden_size\" is missing"},
         {"{\"model_type\": \"apertus\", \"vocab_size\": 8, \"hidden_size\": 8, "
          "\"num_hidden_layers\": 1, \"num_attention_heads\": 2, \"intermediate_size\": 8}",
@@ -503,6 +506,40 @@ static void test_swiglu_alpha(void **state)
     arena_free(&f.arena);
 }
 
+/* Files as transformers 4.57 and 5 save them, which hold keys that the makers' files do not. */
+static void test_saved(void **state)
+{
+    (void)state;
+    struct found f;
+#define QWEN_MOE                                                                                   \
+    SIZES "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8, "                             \
+          "\"shared_expert_intermediate_size\": 8, \"max_window_layers\": 1, "
+    read_config("{\"model_type\": \"qwen2_moe\", " QWEN_MOE
+                "\"num_experts\": 4, \"use_sliding_window\": false, \"sliding_window\": 0}",
+                &f);
+    assert_true(f.good && f.spec.layers[2].window == 0);
+    arena_free(&f.arena);
+    read_config("{\"model_type\": \"qwen2_moe\", " QWEN_MOE
+                "\"num_experts\": 4, \"use_sliding_window\": true, \"sliding_window\": 8}",
+                &f);
+    assert_true(f.good && f.spec.layers[0].window == 0 && f.spec.layers[2].window == 8);
+    arena_free(&f.arena);
+    read_config("{\"model_type\": \"qwen3_moe\", " SIZES
+                "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8, "
+                "\"num_local_experts\": 4, \"max_window_layers\": 1, "
+                "\"use_sliding_window\": true, \"sliding_window\": 8}",
+                &f);
+    assert_true(f.good && f.spec.moe.num_experts == 4);
+    assert_true(f.spec.layers[0].window == 8 && f.spec.layers[2].window == 8);
+    arena_free(&f.arena);
+    read_config("{\"model_type\": \"granitemoe\", " SIZES
+                "\"num_local_experts\": 4, \"num_experts_per_tok\": 2, "
+                "\"position_embedding_type\": \"rope\"}",
+                &f);
+    assert_true(f.good);
+    arena_free(&f.arena);
+}
+
 /* What the classes fill in: transformers/models/X/configuration_X.py. */
 static void test_class_defaults(void **state)
 {
@@ -535,6 +572,7 @@ int main(void)
         cmocka_unit_test(test_released),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_sparse),         cmocka_unit_test(test_local_base),
         cmocka_unit_test(test_class_defaults), cmocka_unit_test(test_swiglu_alpha),
+        cmocka_unit_test(test_saved),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -104,6 +104,11 @@ struct rope config_rope(struct config *c, const struct model_spec *spec,
  * by itself then, in a way of its own. */
 void config_require_rope(struct config *c);
 
+/* The rope of layers with a window: that of rope_parameters' sliding_attention, else one that
+ * nothing scales. theta counts where that object names none: rope_theta is that of spec->ropes[0].
+ */
+struct rope config_rope_sliding(struct config *c, const struct model_spec *spec, double theta);
+
 /* The same from an object that is already at hand (may be NULL), as where each layer type has one.
  */
 struct rope config_rope_from(struct config *c, const struct model_spec *spec,

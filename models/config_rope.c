@@ -207,6 +207,20 @@ struct rope config_rope(struct config *c, const struct model_spec *spec,
     return config_rope_from(c, spec, scaling, defaults);
 }
 
+struct rope config_rope_sliding(struct config *c, const struct model_spec *spec, double theta)
+{
+    const struct json *const sliding =
+        json_get(config_any(c, "rope_parameters"), "sliding_attention");
+    struct rope r = spec->ropes[0];
+    r.type = ROPE_DEFAULT;
+    r.attention_factor = 1;
+    if (sliding)
+        r = config_rope_from(c, spec, sliding,
+                             (struct rope_defaults){.theta = theta, .partial = 1});
+    r.theta = config_positive(c, sliding, "rope_theta", theta);
+    return r;
+}
+
 void config_require_rope(struct config *c)
 {
     if (!json_get(c->root, "rope_parameters") && !json_get(c->root, "rope_scaling"))

@@ -5,26 +5,12 @@
  */
 #include "models/family.h"
 
-/* ropes[0] for the layers that see everything, ropes[1] for those with a window: newer files have
- * an object for each. */
+/* ropes[0] for the layers that see everything, ropes[1] for those with a window. */
 static void read_ropes(struct config *c, struct model_spec *spec)
 {
-    const struct json *const by_type = config_any(c, "rope_parameters");
-    const struct json *const full = json_get(by_type, "full_attention");
-    const struct json *const sliding = json_get(by_type, "sliding_attention");
     const double local = config_positive_or(c, "rope_local_base_freq", 10000);
-    const struct rope_defaults global_defaults = {.theta = 1e6, .partial = 1};
-    if (full)
-        spec->ropes[0] = config_rope_from(c, spec, full, global_defaults);
-    else
-        spec->ropes[0] = config_rope(c, spec, global_defaults);
-    spec->ropes[1] = spec->ropes[0];
-    spec->ropes[1].type = ROPE_DEFAULT;
-    spec->ropes[1].theta = local;
-    if (sliding) { /* where it names no base, rope_theta is not meant */
-        spec->ropes[1] = config_rope_from(c, spec, sliding, global_defaults);
-        spec->ropes[1].theta = config_positive(c, sliding, "rope_theta", local);
-    }
+    spec->ropes[0] = config_rope(c, spec, (struct rope_defaults){.theta = 1e6, .partial = 1});
+    spec->ropes[1] = config_rope_sliding(c, spec, local);
 }
 
 static void configure(struct config *c, struct model_spec *spec)

@@ -538,6 +538,35 @@ static void test_saved(void **state)
                 &f);
     assert_true(f.good);
     arena_free(&f.arena);
+    read_config("{\"model_type\": \"olmo3\", " SIZES
+                "\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", "
+                "\"factor\": 4.0, \"rope_theta\": 1000000}, \"rope_theta\": null, "
+                "\"rope_type\": \"default\", "
+                "\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": 500000}}}",
+                &f);
+    assert_true(f.good);
+    assert_true(f.spec.ropes[0].theta == 1e6 && f.spec.ropes[0].type == ROPE_LINEAR);
+    assert_true(f.spec.ropes[1].theta == 5e5 && f.spec.ropes[1].type == ROPE_DEFAULT);
+    arena_free(&f.arena);
+}
+
+/* What stretches positions in the layers that see everything leaves those with a window alone. */
+static void test_local_factor(void **state)
+{
+    (void)state;
+    static const char *const families[] = {"gemma3_text", "olmo3"};
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        char text[400];
+        struct found f;
+        snprintf(text, sizeof text,
+                 "{\"model_type\": \"%s\", " SIZES "\"rope_scaling\": {\"rope_type\": \"yarn\", "
+                 "\"factor\": 4, \"attention_factor\": 1.5}}",
+                 families[i]);
+        read_config(text, &f);
+        assert_true(f.good && f.spec.ropes[0].attention_factor == 1.5);
+        assert_true(f.spec.ropes[1].attention_factor == 1);
+        arena_free(&f.arena);
+    }
 }
 
 /* What the classes fill in: transformers/models/X/configuration_X.py. */
@@ -572,7 +601,7 @@ int main(void)
         cmocka_unit_test(test_released),       cmocka_unit_test(test_refused),
         cmocka_unit_test(test_sparse),         cmocka_unit_test(test_local_base),
         cmocka_unit_test(test_class_defaults), cmocka_unit_test(test_swiglu_alpha),
-        cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_saved),          cmocka_unit_test(test_local_factor),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -21,10 +21,10 @@ static const struct tensor_entry tensors[] = {
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"afn", NULL};
     family_gpt2_base(c, spec);
-    config_skip(c, notes); /* afn: "gelu" there is the tanh form */
-    spec->hidden_act = ACT_GELU_TANH;
+    spec->hidden_act = config_act_or(c, "afn", ACT_GELU);
+    if (spec->hidden_act == ACT_GELU) /* "gelu" there is the tanh form */
+        spec->hidden_act = ACT_GELU_TANH;
     spec->norm_place = NORM_OUTSIDE;
     spec->no_final_norm = true;
 }

@@ -33,6 +33,8 @@ static const char *const ignored[] = {
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_bert_base(c, spec);
+    if (spec->hidden_act != ACT_GELU) /* the head's, whatever the layers have */
+        config_fail(c, "\"hidden_act\" other than \"gelu\" is not supported");
     spec->position_offset = config_count_or(c, "pad_token_id", CONFIG_MAX_SIZE, 1) + 1;
     spec->max_position_embeddings -= spec->position_offset;
     if (spec->max_position_embeddings < 1)

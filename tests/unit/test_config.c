@@ -407,6 +407,10 @@ static void test_refused(void **state)
         {"{\"model_type\": \"gemma3_text\", " SIZES "\"rope_parameters\": "
          "{\"full_attention\": [1]}}",
          "\"rope_parameters\" must be an object"},
+        {"{\"model_type\": \"roberta\", " SIZES "\"is_decoder\": true, \"hidden_act\": \"relu\"}",
+         "\"hidden_act\" other than \"gelu\""},
+        {"{\"model_type\": \"gemma\", " SIZES "\"hidden_act\": \"silu\"}",
+         "\"hidden_act\": \"silu\""},
         {"{\"model_type\": \"granitemoe\", " SIZES "\"num_local_experts\": 4, "
          "\"num_experts_per_tok\": 2, \"position_embedding_type\": \"nope\"}",
          "\"position_embedding_type\": \"nope\""},
@@ -569,6 +573,30 @@ static void test_local_factor(void **state)
     }
 }
 
+/* The activations that openai-gpt has a key of its own for. */
+static void test_afn(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum act act;
+    } cases[] = {{"", ACT_GELU_TANH},
+                 {"\"afn\": \"gelu\", ", ACT_GELU_TANH},
+                 {"\"afn\": \"relu\", ", ACT_RELU},
+                 {"\"afn\": \"swish\", ", ACT_SILU}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[200];
+        struct found f;
+        snprintf(text, sizeof text,
+                 "{\"model_type\": \"openai-gpt\", %s\"vocab_size\": 8, \"n_embd\": 8, "
+                 "\"n_layer\": 1, \"n_head\": 2, \"n_positions\": 8}",
+                 cases[i].text);
+        read_config(text, &f);
+        assert_true(f.good && f.spec.hidden_act == cases[i].act);
+        arena_free(&f.arena);
+    }
+}
+
 /* What the classes fill in: transformers/models/X/configuration_X.py. */
 static void test_class_defaults(void **state)
 {
@@ -598,10 +626,15 @@ static void test_class_defaults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_released),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_sparse),         cmocka_unit_test(test_local_base),
-        cmocka_unit_test(test_class_defaults), cmocka_unit_test(test_swiglu_alpha),
-        cmocka_unit_test(test_saved),          cmocka_unit_test(test_local_factor),
+        cmocka_unit_test(test_released),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_local_base),
+        cmocka_unit_test(test_class_defaults),
+        cmocka_unit_test(test_swiglu_alpha),
+        cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_local_factor),
+        cmocka_unit_test(test_afn),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -15,17 +15,6 @@ static float clamp(float x, float limit)
     return x < -limit ? -limit : x > limit ? limit : x;
 }
 
-/* Each worker clamps the outputs that it has just computed, which are its share here too. */
-static void clip(const struct worker *w, const struct pass *p, float *rows, int n_out)
-{
-    const float limit = p->spec->clip_qkv;
-    size_t begin, end;
-    linear_share(w, n_out, &begin, &end);
-    for (size_t i = 0; i < (size_t)p->n; i++)
-        for (size_t r = begin; r < end; r++)
-            rows[i * (size_t)n_out + r] = clamp(rows[i * (size_t)n_out + r], limit);
-}
-
 /* in -> queries, if they are asked for, and keys and values, unless they are in the cache. */
 static void project(struct worker *w, const struct pass *p, int layer, struct operand *in,
                     bool queries)
@@ -35,8 +24,13 @@ static void project(struct worker *w, const struct pass *p, int layer, struct op
     float *const y[] = {p->query, p->key, p->value};
     const int first = queries ? 0 : 1, end = p->kv_stored ? 1 : 3;
     linear_apply_all(w, all + first, end - first, in, y + first);
-    for (int i = first; i < end && p->spec->clip_qkv > 0; i++)
-        clip(w, p, y[i], all[i]->n_out);
+}
+
+/* Clamps a head, if the model does so: after a norm of all heads (olmoe), before it rotates. */
+static void clip(const struct model_spec *spec, float *x)
+{
+    for (int i = 0; spec->clip_qkv > 0 && i < spec->head_dim; i++)
+        x[i] = clamp(x[i], spec->clip_qkv);
 }
 
 static void normalise_head(const struct worker *w, const struct pass *p, const struct norm *norm,
@@ -48,13 +42,14 @@ static void normalise_head(const struct worker *w, const struct pass *p, const s
     norm_row(w->kernels, &own, x, x);
 }
 
-/* Normalises and rotates query or key head `head` of row i, where the model does so. */
+/* Clamps, normalises and rotates query or key head `head` of row i, where the model does so. */
 static void prepare_head(const struct worker *w, const struct pass *p, int layer,
                          const struct norm *norm, size_t i, size_t head, float *x)
 {
     const struct model_spec *const spec = p->spec;
     const int r = spec->layers[layer].rope;
     const bool by_head = spec->qk_norm == QK_NORM_HEAD || spec->qk_norm == QK_NORM_OWN_HEAD;
+    clip(spec, x);
     if (by_head && !spec->qk_norm_after_rope)
         normalise_head(w, p, norm, head, x);
     if (spec->positions == POSITIONS_ROPE && r != SPEC_NO_ROPE) {
@@ -107,9 +102,11 @@ static void store_run(const struct worker *w, const struct pass *p, int layer, i
     const size_t stride = (size_t)p->spec->num_key_value_heads * head_dim;
     const size_t at = (size_t)run->row * stride + (size_t)head * head_dim;
     const struct norm *const norm = &p->weights->layers[layer].key_norm;
-    for (size_t i = 0; i < (size_t)run->n; i++)
+    for (size_t i = 0; i < (size_t)run->n; i++) {
         prepare_head(w, p, layer, norm, (size_t)run->row + i, (size_t)head,
                      p->key + at + i * stride);
+        clip(p->spec, p->value + at + i * stride);
+    }
     kv_put(w->kernels, &p->kv[layer], run->sequence, head, run->position, run->n, p->key + at,
            stride, p->value + at, stride);
 }

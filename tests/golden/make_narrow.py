@@ -625,12 +625,11 @@ class Decoder:
             product = np.clip(product, -d["clip"], d["clip"]) if d["clip"] else product
             q, k, v = self.fused_heads(product)
         else:
-            products = [self.linear(p + d[name], x) for name in "qkv"]
-            if d["clip"]:
-                products = [np.clip(y, -d["clip"], d["clip"]) for y in products]
-            q, k, v = [y.reshape(len(x), -1, dim) for y in products]
+            q, k, v = [self.linear(p + d[name], x).reshape(len(x), -1, dim) for name in "qkv"]
         if not d["qk_after_rope"]:
             q, k = self.query_key_norm(p, q, k)
+        if d["clip"] and not d["fused"]:  # OlmoeAttention: behind the norms
+            q, k, v = [np.clip(y, -d["clip"], d["clip"]) for y in (q, k, v)]
         q, k = self.turn(i, len(x), q, k)
         if d["qk_after_rope"]:
             q, k = self.query_key_norm(p, q, k)
@@ -1073,7 +1072,7 @@ CHOSEN = {
     "qwen2_moe": {"width": None},
     "qwen3_moe": {"keep": (0, 2), "width": None, "expert_width": 12},
     "qwen3_moe-mixed": {"keep": range(4)},
-    "olmoe": {"width": None, "expert_width": 12},
+    "olmoe": {"width": None, "expert_width": 12, "changes": {"clip_qkv": 1.5}},
     "granitemoe": {"width": None},
     "glm4_moe": {},
     "deepseek_v2": {"changes": {"rms_norm_eps": 0.05}},

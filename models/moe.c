@@ -46,7 +46,8 @@ static float group_score(const struct moe_spec *moe, float *score, int n)
     return sum;
 }
 
-/* Experts outside the best groups keep the score 0, as the originals leave it. */
+/* Experts outside the best groups are none that can be chosen (DeepSeek's own code and transformers
+ * 5.15; earlier ones gave them the score 0, which a negative one of the best groups lost to). */
 static void mask_groups(const struct moe_spec *moe, float *score)
 {
     const int size = moe->num_experts / moe->n_group;
@@ -66,7 +67,7 @@ static void mask_groups(const struct moe_spec *moe, float *score)
     }
     for (int e = 0; e < moe->num_experts; e++)
         if (!taken[e / size])
-            score[e] = 0;
+            score[e] = -INFINITY;
 }
 
 /* phimoe: each of the two is weighed by a softmax over those rivals that come within 2 * jitter of

@@ -53,7 +53,8 @@ static void read_experts(struct config *c, struct model_spec *spec)
     moe->n_group = config_count_or(c, "n_group", MOE_MAX_GROUPS, 0);
     moe->topk_group = config_count_or(c, "topk_group", MOE_MAX_GROUPS, 0);
     if (moe->n_group &&
-        (moe->num_experts % moe->n_group || moe->topk_group > moe->n_group || moe->topk_group < 1))
+        (moe->num_experts % moe->n_group || moe->topk_group > moe->n_group || moe->topk_group < 1 ||
+         moe->num_experts_per_tok > moe->topk_group * (moe->num_experts / moe->n_group)))
         config_fail(c, "\"n_group\" %d and \"topk_group\" %d do not fit %d experts", moe->n_group,
                     moe->topk_group, moe->num_experts);
     const int first = config_count_or(c, "first_k_dense_replace", CONFIG_MAX_LAYERS, 0);

@@ -1002,17 +1002,22 @@ def write_files(out, config, tensors, logits, result):
     return sum(os.path.getsize(os.path.join(out, file)) for file in os.listdir(out))
 
 
-def write_narrow(name, keep=(0, 1), dtype="bfloat16", n_ids=28, **how):
-    """With the smallest odd vocabulary that suits expected_of; 28 ids are more than three windows."""
+def write_narrow(name, keep=(0, 1), dtype="bfloat16", n_ids=28, bias=0, **how):
+    """With the smallest odd vocabulary that suits expected_of; 28 ids are more than three windows. `bias` is added to
+    what the router adds to the scores of experts: below zero, those of groups left out must not count as 0."""
     full_config, full_expected, full_tensors, error = read_full(name)
     for vocab in range(67, 100, 2):
         config, expected = copy.deepcopy(full_config), narrow_ids(full_expected, vocab, n_ids)
         tensors = narrow_config(config.get("text_config", config), full_tensors, keep, vocab, **how)
         set_dtype(config, dtype)
+        for n in tensors:
+            if n.endswith("e_score_correction_bias"):
+                tensors[n] = tensors[n] + bias
         tensors = {n: stored(n, values) for n, values in tensors.items()}
         model = Decoder(text_of(config), floats(tensors))
         cut = f"layers {', '.join(map(str, keep))}, {vocab} ids (others modulo that), thinner feed-forwards, BF16"
         cut += f", changed: {json.dumps(how['changes'])}" if "changes" in how else ""
+        cut += f", e_score_correction_bias {bias:+}" if bias else ""
         made = expected_of(name, expected, model, error, cut)
         if made:
             size = write_files(os.path.join(HERE, name), config, tensors, *made)
@@ -1077,7 +1082,7 @@ CHOSEN = {
     "glm4_moe": {},
     "deepseek_v2": {"changes": {"rms_norm_eps": 0.05}},
     "deepseek_v2-lite_yarn": {},
-    "deepseek_v3": {"changes": {"rms_norm_eps": 0.05}},
+    "deepseek_v3": {"changes": {"rms_norm_eps": 0.05}, "bias": -2},
     "gpt2-hub": {"keep": (0,), "width": None},
     "gpt2-scaled": {},
     "gpt_bigcode": {},

@@ -411,6 +411,11 @@ static void test_refused(void **state)
          "\"hidden_act\" other than \"gelu\""},
         {"{\"model_type\": \"gemma\", " SIZES "\"hidden_act\": \"silu\"}",
          "\"hidden_act\": \"silu\""},
+        {"{\"model_type\": \"deepseek_v3\", " SIZES "\"n_routed_experts\": 4, "
+         "\"num_experts_per_tok\": 3, \"moe_intermediate_size\": 8, \"n_group\": 2, "
+         "\"topk_group\": 1, \"kv_lora_rank\": 8, \"qk_nope_head_dim\": 8, "
+         "\"qk_rope_head_dim\": 8, \"v_head_dim\": 8}",
+         "do not fit 4 experts"},
         {"{\"model_type\": \"granitemoe\", " SIZES "\"num_local_experts\": 4, "
          "\"num_experts_per_tok\": 2, \"position_embedding_type\": \"nope\"}",
          "\"position_embedding_type\": \"nope\""},

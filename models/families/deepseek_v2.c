@@ -1,7 +1,7 @@
 /*
  * DeepSeek-V2 (DeepSeek-AI 2024): latent attention, many small experts beside shared ones.
  * Source: deepseek-ai/DeepSeek-V2, modeling_deepseek.py (which squares yarn's mscale into the
- * scores, as transformers does not);
+ * scores, as transformers 4 does not and 5 does);
  * transformers/models/deepseek_v2/{configuration,modular}_deepseek_v2.py.
  */
 #include "models/family.h"

@@ -12,7 +12,12 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_glm4 = {
     .model_type = "glm4",
-    .defaults = FAMILY_JSON({"rms_norm_eps" : 1.5625e-07}),
+    .defaults = FAMILY_JSON({
+        "num_key_value_heads" : 2,
+        "head_dim" : 128,
+        "rms_norm_eps" : 1.5625e-07,
+        "attention_bias" : true
+    }),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

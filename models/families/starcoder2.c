@@ -28,6 +28,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_starcoder2 = {
     .model_type = "starcoder2",
+    .defaults = FAMILY_JSON({"num_key_value_heads" : 2}),
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

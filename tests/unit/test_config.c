@@ -615,6 +615,19 @@ static void test_class_defaults(void **state)
                 &f);
     assert_true(f.good && f.spec.ropes[0].theta == 1e6 && f.spec.num_key_value_heads == 8);
     arena_free(&f.arena);
+    static const char *const glm[] = {"glm", "glm4"};
+    for (size_t i = 0; i < ARRAY_LEN(glm); i++) {
+        char text[200];
+        snprintf(text, sizeof text, "{\"model_type\": \"%s\", " SIZES "\"rope_theta\": 10000}",
+                 glm[i]);
+        read_config(text, &f);
+        assert_true(f.good && f.spec.num_key_value_heads == 2 && f.spec.head_dim == 128);
+        assert_true(f.spec.biases & ROLE_BIT(ROLE_QUERY));
+        arena_free(&f.arena);
+    }
+    read_config("{\"model_type\": \"starcoder2\", " SIZES "\"rope_theta\": 10000}", &f);
+    assert_true(f.good && f.spec.num_key_value_heads == 2);
+    arena_free(&f.arena);
     read_config("{\"model_type\": \"exaone4\", " SIZES "\"sliding_window\": null}", &f);
     assert_true(f.good && f.spec.layers[0].window == 0);
     arena_free(&f.arena);

@@ -361,6 +361,7 @@ void decoder_free(struct decoder *d)
 
 void decoder_reset(struct decoder *d)
 {
+    regex_scratch_begin(d->regex, 0);
     for (size_t i = 0; i < d->t->n_decode_steps; i++) {
         struct text previous = d->state[i].previous;
         text_clear(&previous);

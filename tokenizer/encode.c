@@ -132,6 +132,7 @@ bool encode_begin(struct encoder *en, struct piece *in, unsigned flags, bool tra
             return err_no_memory(en->e);
         *in = text_piece(&en->escaped, in);
     }
+    regex_scratch_begin(en->regex, in->n);
     return true;
 }
 

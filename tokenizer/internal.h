@@ -214,17 +214,19 @@ void regex_free(struct regex *r);
 struct regex_scratch *regex_scratch_new(void);
 void regex_scratch_free(struct regex_scratch *s);
 
+/* Before a text of n bytes: what matches in it may take, all together, grows with n. */
+void regex_scratch_begin(struct regex_scratch *s, size_t n);
+
 enum regex_result { REGEX_NONE, REGEX_MATCH, REGEX_ERROR };
 
-/* The first match at or behind `from`. ERR_LOAD where it runs away. */
+/* The first match at or behind `from`. ERR_LOAD where it takes too many steps. */
 enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, const char *text,
                              size_t n, size_t from, struct token_span *match, struct err *e);
 
 /* Whether a match can depend on what stands before it. */
 bool regex_looks_behind(const struct regex *r);
 
-/* regex_find in text that goes on behind n, only for one regex a scratch: REGEX_NONE too where what
- * follows could change the match. */
+/* regex_find in text that goes on behind n: REGEX_NONE too where that could change the match. */
 enum regex_result regex_find_certain(const struct regex *r, struct regex_scratch *s,
                                      const char *text, size_t n, size_t from,
                                      struct token_span *match, struct err *e);

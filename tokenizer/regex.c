@@ -18,7 +18,11 @@
  *   [a[bc]]         union, [abc]
  *   \C \M \Q \E     control and meta characters and letters there, a byte and quotes here: refused
  *
- * A match that takes too many steps is an error, never a wait.
+ * How long a match takes must not be the file's to say. Mostly a word is short: a match is first
+ * looked for in a few bytes, with a limit for what pcre2 counts of its work, and holds if nothing
+ * at their end was looked at. Else it is looked for in all of the text by a copy of the expression
+ * that counts each item it tries and each byte it goes forth or back, and a text has a number of
+ * these steps that grows with its size. What takes more is an error, never a wait.
  */
 #include "tokenizer/internal.h"
 
@@ -27,27 +31,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Steps of one match; pcre2's default is 10,000,000, a tenth of a second or so. Heap in KiB. */
 enum {
-    MATCH_LIMIT = 10000000,
-    HEAP_LIMIT = 65536,
-    JIT_STACK_MAX = 8 << 20,
+    /* Expressions of models need 1 to 30 steps a byte for the worst texts, some 3,000 where one
+     * counts a million digits by threes. A step takes 0.1 to 10 ns. */
+    STEPS = 100000000,
+    STEPS_PER_BYTE = 4000,
+    QUICK_BYTES = 256, /* in which a match is looked for first, and its limit in pcre2's steps */
+    QUICK_LIMIT = 256,
+    /* To come back to: a word that is matched a character at a time takes 100 bytes for each. */
+    STACK_MAX = 256 << 20,
+    MAX_PATTERN = 65536, /* pcre2 compiles none to more bytes than that */
     MAX_GROUPS = 250,
     MAX_CLASSES = 16
 };
 
 struct regex {
     pcre2_code *code;
+    char *text; /* as pcre2 takes it */
     bool jit;
     bool looks_behind;
+    bool caret; /* has ^, which asks pcre2 whether the text ends there, but is no partial match */
+};
+
+/* A regex that counts. */
+struct counted {
+    const struct regex *of;
+    pcre2_code *code;
+    bool jit;
 };
 
 struct regex_scratch {
     pcre2_match_data *match;
-    pcre2_match_context *context;
-    pcre2_jit_stack *stack;
-    pcre2_code *certain; /* compiled for partial matches, when one is first asked for */
-    bool certain_jit;
+    pcre2_match_context *quick, *counting;
+    pcre2_jit_stack *stack;  /* of counting, NULL before it is first needed */
+    struct counted *counted; /* those that have been needed */
+    size_t n_counted, counted_capacity;
+    size_t steps, n; /* what the text has left, and its bytes */
+    size_t last;     /* where the last step was */
 };
 
 /* ---- Oniguruma -> pcre2 ---------------------------------------------------------------------- */
@@ -62,6 +82,7 @@ struct translation {
     size_t n_classes; /* open ones, each within the one before */
     bool no_memory;
     bool looks_behind;   /* beyond what pcre2 counts */
+    bool caret;          /* has ^ */
     const char *refused; /* why */
 };
 
@@ -396,7 +417,7 @@ static void translate_one(struct translation *t)
         put(t, t->in++, 1);
         return;
     default:
-        t->looks_behind = t->looks_behind || *t->in == '^';
+        t->caret = t->caret || *t->in == '^';
         t->atom = t->n;
         size_t n = min_size(utf8_size(*t->in), strlen(t->in));
         put(t, t->in, n);
@@ -405,13 +426,14 @@ static void translate_one(struct translation *t)
 }
 
 /* malloc'ed, NULL and a sentence where the pattern cannot be had in pcre2. */
-static char *translate(const char *pattern, bool *looks_behind, struct err *e)
+static char *translate(const char *pattern, struct regex *r, struct err *e)
 {
     struct translation t = {.in = pattern};
     put_text(&t, "");
     while (*t.in && !t.refused && !t.no_memory)
         translate_one(&t);
-    *looks_behind = t.looks_behind;
+    r->looks_behind = t.looks_behind || t.caret;
+    r->caret = t.caret;
     if (t.no_memory) {
         err_no_memory(e);
     } else if (t.refused) {
@@ -424,51 +446,56 @@ static char *translate(const char *pattern, bool *looks_behind, struct err *e)
     return NULL;
 }
 
-/* ---- compile and match ----------------------------------------------------------------------- */
+/* ---- compile --------------------------------------------------------------------------------- */
 
-static pcre2_code *compile(const char *pattern, bool *looks_behind, struct err *e)
+/* `options` beside those that all have. *jit: whether there is machine code. */
+static pcre2_code *compile(const char *text, uint32_t options, bool *jit, struct err *e)
 {
-    char *translated = translate(pattern, looks_behind, e);
-    pcre2_compile_context *context = translated ? pcre2_compile_context_create(NULL) : NULL;
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     if (!context) {
-        free(translated);
-        if (translated)
-            err_no_memory(e);
+        err_no_memory(e);
         return NULL;
     }
     pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    options |= PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
     int code = 0;
     PCRE2_SIZE at = 0;
-    pcre2_code *compiled = pcre2_compile(
-        (PCRE2_SPTR)translated, PCRE2_ZERO_TERMINATED,
-        PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &code, &at, context);
-    if (!compiled) {
+    pcre2_code *compiled =
+        pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, options, &code, &at, context);
+    if (compiled) {
+        *jit = pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
+    } else {
         char why[128] = "";
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-        err_set(e, ERR_LOAD, "the regular expression \"%.100s\" is refused by pcre2: %s", pattern,
-                why);
+        err_set(e, ERR_LOAD, "refused by pcre2: %s", why);
     }
     pcre2_compile_context_free(context);
-    free(translated);
     return compiled;
 }
 
 struct regex *regex_compile(const char *pattern, struct err *e)
 {
+    if (strlen(pattern) > MAX_PATTERN) {
+        err_set(e, ERR_LOAD, "the regular expression \"%.100s\" has more than %d bytes", pattern,
+                MAX_PATTERN);
+        return NULL;
+    }
     struct regex *r = calloc(1, sizeof *r);
     if (!r) {
         err_no_memory(e);
         return NULL;
     }
-    r->code = compile(pattern, &r->looks_behind, e);
+    r->text = translate(pattern, r, e);
+    r->code = r->text ? compile(r->text, 0, &r->jit, e) : NULL;
     if (!r->code) {
-        free(r);
+        if (r->text)
+            err_prefix(e, "the regular expression \"%.100s\"", pattern);
+        regex_free(r);
         return NULL;
     }
     uint32_t behind = 1;
     pcre2_pattern_info(r->code, PCRE2_INFO_MAXLOOKBEHIND, &behind);
     r->looks_behind = r->looks_behind || behind > 0;
-    r->jit = pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE) == 0;
     return r;
 }
 
@@ -476,8 +503,29 @@ void regex_free(struct regex *r)
 {
     if (r) {
         pcre2_code_free(r->code);
+        free(r->text);
         free(r);
     }
+}
+
+bool regex_looks_behind(const struct regex *r)
+{
+    return r->looks_behind;
+}
+
+/* ---- one thread's memory --------------------------------------------------------------------- */
+
+/* Called by pcre2 before each item of the expression that it tries. */
+static int count_step(pcre2_callout_block *item, void *scratch)
+{
+    struct regex_scratch *s = scratch;
+    const size_t at = item->current_position;
+    const size_t steps = 1 + (at > s->last ? at - s->last : s->last - at);
+    s->last = at;
+    if (steps > s->steps)
+        return PCRE2_ERROR_MATCHLIMIT;
+    s->steps -= steps;
+    return 0;
 }
 
 struct regex_scratch *regex_scratch_new(void)
@@ -486,16 +534,17 @@ struct regex_scratch *regex_scratch_new(void)
     if (!s)
         return NULL;
     s->match = pcre2_match_data_create(1, NULL); /* the whole match, no groups */
-    s->context = pcre2_match_context_create(NULL);
-    s->stack = pcre2_jit_stack_create(32 << 10, JIT_STACK_MAX, NULL);
-    if (!s->match || !s->context) {
+    s->quick = pcre2_match_context_create(NULL);
+    s->counting = pcre2_match_context_create(NULL);
+    if (!s->match || !s->quick || !s->counting) {
         regex_scratch_free(s);
         return NULL;
     }
-    pcre2_set_match_limit(s->context, MATCH_LIMIT);
-    pcre2_set_heap_limit(s->context, HEAP_LIMIT);
-    if (s->stack)
-        pcre2_jit_stack_assign(s->context, NULL, s->stack);
+    pcre2_set_match_limit(s->quick, QUICK_LIMIT);
+    pcre2_set_match_limit(s->counting, UINT32_MAX);
+    pcre2_set_heap_limit(s->counting, STACK_MAX >> 10);
+    pcre2_set_callout(s->counting, count_step, s);
+    regex_scratch_begin(s, 0);
     return s;
 }
 
@@ -503,71 +552,140 @@ void regex_scratch_free(struct regex_scratch *s)
 {
     if (s) {
         pcre2_match_data_free(s->match);
-        pcre2_match_context_free(s->context);
+        pcre2_match_context_free(s->quick);
+        pcre2_match_context_free(s->counting);
         pcre2_jit_stack_free(s->stack);
-        pcre2_code_free(s->certain);
+        for (size_t i = 0; i < s->n_counted; i++)
+            pcre2_code_free(s->counted[i].code);
+        free(s->counted);
         free(s);
     }
 }
 
-/* What pcre2 says of a match. */
-static enum regex_result result(int rc, const struct regex_scratch *s, size_t from,
-                                struct token_span *match, struct err *e)
+void regex_scratch_begin(struct regex_scratch *s, size_t n)
 {
-    if (rc >= 0) {
-        const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
-        *match = (struct token_span){at[0], at[1]};
-        if (at[0] >= from && at[1] >= at[0])
-            return REGEX_MATCH;
-        err_set(e, ERR_LOAD, "a regular expression of the tokenizer matches backwards (\\K)");
-        return REGEX_ERROR;
+    s->n = n;
+    s->steps = STEPS + (n < SIZE_MAX / 2 / STEPS_PER_BYTE ? n * STEPS_PER_BYTE : SIZE_MAX / 2);
+}
+
+/* The regex as one that counts. Few are needed, and a tokenizer does not change: so each thread
+ * compiles its own. NULL: no memory, or too large so. */
+static const struct counted *counted(struct regex_scratch *s, const struct regex *r, struct err *e)
+{
+    for (size_t i = 0; i < s->n_counted; i++)
+        if (s->counted[i].of == r)
+            return &s->counted[i];
+    if (!s->stack) {
+        s->stack = pcre2_jit_stack_create(32 << 10, STACK_MAX, NULL);
+        pcre2_jit_stack_assign(s->counting, NULL, s->stack);
     }
-    if (rc == PCRE2_ERROR_NOMATCH || rc == PCRE2_ERROR_PARTIAL)
-        return REGEX_NONE;
+    struct counted *list =
+        grow_array(s->counted, &s->counted_capacity, s->n_counted + 1, sizeof *list, 4);
+    if (!list) {
+        err_no_memory(e);
+        return NULL;
+    }
+    s->counted = list;
+    struct counted *new = &list[s->n_counted];
+    *new = (struct counted){.of = r};
+    new->code = compile(r->text, PCRE2_AUTO_CALLOUT, &new->jit, e);
+    if (!new->code) {
+        err_prefix(e, "a regular expression of the tokenizer");
+        return NULL;
+    }
+    s->n_counted++;
+    return new;
+}
+
+/* ---- match ----------------------------------------------------------------------------------- */
+
+/* `open`: gives a match up as soon as the end of the text is looked at. The text is well formed but
+ * for surrogates, which the unchecked matcher takes like any other character (category Cs). */
+static int run(const pcre2_code *code, bool jit, struct regex_scratch *s,
+               pcre2_match_context *context, const char *text, size_t n, size_t from, bool open)
+{
+    PCRE2_SPTR subject = (PCRE2_SPTR)text;
+    const uint32_t options = open ? PCRE2_PARTIAL_HARD : 0;
+    return jit ? pcre2_jit_match(code, subject, n, from, options, s->match, context)
+               : pcre2_match(code, subject, n, from, options | PCRE2_NO_UTF_CHECK, s->match,
+                             context);
+}
+
+static bool is_over(int rc)
+{
+    return rc >= 0 || rc == PCRE2_ERROR_NOMATCH || rc == PCRE2_ERROR_PARTIAL;
+}
+
+/* Looks at the next few bytes alone. False: the text behind them, or more steps, may change what
+ * was found; an empty match at their end is no match yet. */
+static bool run_quick(const struct regex *r, struct regex_scratch *s, const char *text, size_t n,
+                      size_t from, bool open, int *rc)
+{
+    size_t end = n - from > QUICK_BYTES ? from + QUICK_BYTES : n;
+    if (r->caret && end < n)
+        return false;
+    while (end < n && ((unsigned char)text[end] & 0xC0) == 0x80)
+        end--;
+    *rc = run(r->code, r->jit, s, s->quick, text, end, from, open || end < n);
+    return end == n ? is_over(*rc) : *rc >= 0 && pcre2_get_ovector_pointer(s->match)[0] < end;
+}
+
+static bool gives_up(const struct regex_scratch *s, int rc, struct err *e)
+{
+    if (rc == PCRE2_ERROR_MATCHLIMIT) {
+        return err_set(e, ERR_LOAD,
+                       "a regular expression of the tokenizer gives up: it takes more than %zu "
+                       "million steps for a text of %zu bytes",
+                       (STEPS + s->n * STEPS_PER_BYTE) / 1000000, s->n);
+    }
+    if (rc == PCRE2_ERROR_JIT_STACKLIMIT || rc == PCRE2_ERROR_HEAPLIMIT) {
+        return err_set(e, ERR_LOAD,
+                       "a regular expression of the tokenizer gives up: it takes more than %d MiB "
+                       "of memory for one word",
+                       STACK_MAX >> 20);
+    }
     char why[128] = "";
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
-    err_set(e, ERR_LOAD, "a regular expression of the tokenizer gives up on this text: %s", why);
+    return err_set(e, ERR_LOAD, "a regular expression of the tokenizer gives up: %s", why);
+}
+
+static enum regex_result find(const struct regex *r, struct regex_scratch *s, const char *text,
+                              size_t n, size_t from, bool open, struct token_span *match,
+                              struct err *e)
+{
+    int rc;
+    if (!run_quick(r, s, text, n, from, open, &rc)) {
+        const struct counted *c = counted(s, r, e);
+        if (!c)
+            return REGEX_ERROR;
+        s->last = from;
+        rc = run(c->code, c->jit, s, s->counting, text, n, from, open);
+    }
+    if (!is_over(rc)) {
+        gives_up(s, rc, e);
+        return REGEX_ERROR;
+    }
+    if (rc < 0)
+        return REGEX_NONE;
+    const PCRE2_SIZE *at = pcre2_get_ovector_pointer(s->match);
+    *match = (struct token_span){at[0], at[1]};
+    if (at[0] >= from && at[1] >= at[0])
+        return REGEX_MATCH;
+    err_set(e, ERR_LOAD, "a regular expression of the tokenizer matches backwards (\\K)");
     return REGEX_ERROR;
 }
 
 enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, const char *text,
                              size_t n, size_t from, struct token_span *match, struct err *e)
 {
-    /* The text is well formed but for surrogates, which the unchecked matcher takes like any other
-     * character (category Cs). */
-    PCRE2_SPTR subject = (PCRE2_SPTR)text;
-    int rc = r->jit
-                 ? pcre2_jit_match(r->code, subject, n, from, 0, s->match, s->context)
-                 : pcre2_match(r->code, subject, n, from, PCRE2_NO_UTF_CHECK, s->match, s->context);
-    return result(rc, s, from, match, e);
+    return find(r, s, text, n, from, false, match, e);
 }
 
-bool regex_looks_behind(const struct regex *r)
-{
-    return r->looks_behind;
-}
-
-/* PCRE2_PARTIAL_HARD gives up a match as soon as the end of the subject is looked at. Compiling for
- * it takes time that few need, and a tokenizer does not change: the scratch has a copy. */
 enum regex_result regex_find_certain(const struct regex *r, struct regex_scratch *s,
                                      const char *text, size_t n, size_t from,
                                      struct token_span *match, struct err *e)
 {
-    if (!s->certain) {
-        s->certain = pcre2_code_copy(r->code);
-        if (!s->certain) {
-            err_no_memory(e);
-            return REGEX_ERROR;
-        }
-        s->certain_jit = pcre2_jit_compile(s->certain, PCRE2_JIT_PARTIAL_HARD) == 0;
-    }
-    PCRE2_SPTR subject = (PCRE2_SPTR)text;
-    int rc = s->certain_jit
-                 ? pcre2_jit_match(s->certain, subject, n, from, PCRE2_PARTIAL_HARD, s->match,
-                                   s->context)
-                 : pcre2_match(s->certain, subject, n, from,
-                               PCRE2_PARTIAL_HARD | PCRE2_NO_UTF_CHECK, s->match, s->context);
-    return result(rc, s, from, match, e);
+    return find(r, s, text, n, from, true, match, e);
 }
 
 /* ---- patterns -------------------------------------------------------------------------------- */

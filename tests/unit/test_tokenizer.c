@@ -824,24 +824,6 @@ static void bad_files(void **state)
     }
 }
 
-static void runaway_regex(void **state)
-{
-    (void)state;
-    struct tokenizer *t = kit_make(&(struct kit_parts){
-        .model = WORDS, .pre_tokenizer = SPLIT("{\"Regex\":\"(a+)+[bc]\"}", "Isolated", "false")});
-    struct err e = {0};
-    struct encoder *en = encoder_new(t, &e);
-    struct ids ids = {0};
-    char text[64];
-    memset(text, 'a', sizeof text);
-    assert_false(encoder_encode(en, text, sizeof text, 0, &ids, &e));
-    assert_int_equal(e.code, ERR_LOAD);
-    assert_non_null(strstr(e.text, "gives up"));
-    ids_free(&ids);
-    encoder_free(en);
-    tokenizer_free(t);
-}
-
 /* ---- older files ----------------------------------------------------------------------------- */
 
 static void old_files(void **state)
@@ -936,7 +918,6 @@ int main(void)
         cmocka_unit_test(bad_models),
         cmocka_unit_test(bad_components),
         cmocka_unit_test(bad_files),
-        cmocka_unit_test(runaway_regex),
         cmocka_unit_test(old_files),
         cmocka_unit_test(tiktoken_modules),
         cmocka_unit_test(patterns_as_ruby),

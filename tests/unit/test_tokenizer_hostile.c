@@ -1,0 +1,159 @@
+/*
+ * A tokenizer.json made to take time or memory without end: refused with a sentence, or harmless;
+ * and texts that are merely long, which are not taken for such.
+ */
+#include "tests/unit/tokenizer_kit.h"
+
+#define WORDS "{\"type\":\"WordLevel\",\"vocab\":{\"?\":0},\"unk_token\":\"?\"}"
+#define SPLIT(pattern)                                                                             \
+    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" pattern "\"},\"behavior\":\"Isolated\"}"
+
+/* `unit` n times, malloc'ed. */
+static char *repeated(const char *unit, size_t n)
+{
+    const size_t size = strlen(unit);
+    char *text = malloc(n * size + 1);
+    assert_non_null(text);
+    for (size_t i = 0; i < n; i++)
+        memcpy(text + i * size, unit, size);
+    text[n * size] = '\0';
+    return text;
+}
+
+/* What encoding `unit` n times says, "" where it works; *n_ids: how many there are. */
+static void encode_repeated(const struct kit_parts *parts, const char *unit, size_t n,
+                            struct err *e, size_t *n_ids)
+{
+    struct tokenizer *t = kit_make(parts);
+    char *text = repeated(unit, n);
+    struct ids ids = {0};
+    *e = (struct err){0};
+    struct encoder *en = encoder_new(t, e);
+    assert_non_null(en);
+    if (!encoder_encode(en, text, n * strlen(unit), 0, &ids, e))
+        assert_int_not_equal(e->code, ERR_NONE);
+    *n_ids = ids.n;
+    ids_free(&ids);
+    encoder_free(en);
+    free(text);
+    tokenizer_free(t);
+}
+
+static void expect_stopped(const struct kit_parts *parts, const char *unit, size_t n,
+                           const char *why)
+{
+    struct err e;
+    size_t n_ids;
+    encode_repeated(parts, unit, n, &e, &n_ids);
+    if (e.code != ERR_LOAD || !strstr(e.text, why))
+        fail_msg("\"%s\" (%d) does not say \"%s\"", e.text, (int)e.code, why);
+}
+
+static void expect_ids(const struct kit_parts *parts, const char *unit, size_t n, size_t want)
+{
+    struct err e;
+    size_t n_ids;
+    encode_repeated(parts, unit, n, &e, &n_ids);
+    if (e.code != ERR_NONE)
+        fail_msg("%zu times \"%s\": %s", n, unit, e.text);
+    assert_int_equal(n_ids, want);
+}
+
+/* Of those that need steps with a power of the text's size, each by a way of its own. */
+static void runaway_regexes(void **state)
+{
+    (void)state;
+    static const char *const cases[] = {
+        SPLIT("a*a*b|a"),           SPLIT("a*+b|a"),
+        SPLIT("(a+)+[bc]"),         SPLIT("(?:a|aa)+c|a"),
+        SPLIT("(a*)\\\\1\\\\1b|a"), SPLIT("(?=a*b)a|a"),
+        SPLIT("(a(?1)?a|a)*b|a"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        expect_stopped(&(struct kit_parts){.model = WORDS, .pre_tokenizer = cases[i]}, "a", 30000,
+                       "gives up: it takes more than 220 million steps for a text of 30000 bytes");
+    }
+    expect_stopped(&(struct kit_parts){.model = WORDS,
+                                       .normalizer = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":"
+                                                     "\"a*a*b|a\"},\"content\":\"a\"}"},
+                   "a", 30000, "gives up");
+}
+
+#define GPT4                                                                                       \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|"          \
+    " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define LETTER(not ) "((?=[\\\\p{L}])([^" not "]))"
+#define TEKKEN                                                                                     \
+    "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?" LETTER("a-z") "*" LETTER(                                     \
+        "A-Z") "+|"                                                                                \
+               "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?" LETTER("a-z") "+" LETTER(                          \
+                   "A-Z") "*|"                                                                     \
+                          "\\\\p{N}| "                                                             \
+                          "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/"                                 \
+                          "]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+
+static void long_words(void **state)
+{
+    (void)state;
+    enum { MANY = 1 << 20 };
+    static const struct {
+        const char *unit;
+        size_t gpt4,
+            tekken; /* words; the last blank stays with the text, as there is none behind */
+    } cases[] = {
+        {"a", 1, 1},
+        {"A", 1, 1},
+        {" ", 1, 1},
+        {"\n", 1, 1},
+        {"=", 1, 1},
+        {"\xE4\xB8\xAD", 1, 1},
+        {"\xF0\x9F\x98\x80", 1, 1},
+        {"aB", 1, MANY + 1},
+        {"1", (MANY + 2) / 3, MANY},
+        {"b\xCC\x81", MANY + 1, MANY + 1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct kit_parts parts = {.model = WORDS, .pre_tokenizer = SPLIT(GPT4)};
+        expect_ids(&parts, cases[i].unit, MANY, cases[i].gpt4);
+        parts.pre_tokenizer = SPLIT(TEKKEN);
+        expect_ids(&parts, cases[i].unit, MANY, cases[i].tekken);
+    }
+}
+
+/* A match that ends where the first look ends must see what stands behind. */
+static void words_of_all_lengths(void **state)
+{
+    (void)state;
+    for (size_t n = 240; n < 270; n++) {
+        struct kit_parts parts = {.model = WORDS, .pre_tokenizer = SPLIT("^ab|a+|\\\\s+(?!b)")};
+        char *text = repeated("a", n + 4);
+        memcpy(text + n, "  b", 4);
+        expect_ids(&parts, text, 1, 3);
+        memcpy(text + n, "\nab", 4);
+        expect_ids(&parts, text, 1, 3);
+        free(text);
+    }
+}
+
+static void regexes_too_long(void **state)
+{
+    (void)state;
+    char *text = repeated("a?", 40000), json[100000];
+    snprintf(json, sizeof json, SPLIT("%s"), text);
+    struct err e = {0};
+    assert_null(kit_try(&(struct kit_parts){.model = WORDS, .pre_tokenizer = json}, &e));
+    assert_int_equal(e.code, ERR_LOAD);
+    assert_non_null(strstr(e.text, "more than 65536 bytes"));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runaway_regexes),
+        cmocka_unit_test(long_words),
+        cmocka_unit_test(words_of_all_lengths),
+        cmocka_unit_test(regexes_too_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

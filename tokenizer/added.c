@@ -204,11 +204,10 @@ static bool build_set(struct tokenizer *t, bool normalized, struct trie_entry *e
 
 bool added_build(struct tokenizer *t, struct err *e)
 {
-    struct normalize_scratch scratch = {.regex = regex_scratch_new()};
+    struct normalize_scratch scratch = {.room = text_room(t->vocab.n_text),
+                                        .regex = regex_scratch_new()};
     struct trie_entry *entry = malloc((t->added.n + 1) * sizeof *entry);
     bool good = scratch.regex && entry;
-    if (good)
-        regex_scratch_begin(scratch.regex, t->vocab.n_text);
     good = good ? build_set(t, false, entry, &scratch, e) && build_set(t, true, entry, &scratch, e)
                 : err_no_memory(e);
     free(entry);

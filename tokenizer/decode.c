@@ -371,14 +371,15 @@ void decoder_reset(struct decoder *d)
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-enum { MAX_STEPS = 64 };
+enum { MAX_STEPS = 64, GROWTH_MAX = 4096 };
 
 struct loading {
     struct tokenizer *t;
     struct decode_step step[MAX_STEPS];
     size_t n;
-    bool fused; /* what has come so far is one text */
-    bool bytes; /* ... and no longer made of characters */
+    bool fused;    /* what has come so far is one text */
+    bool bytes;    /* ... and no longer made of characters */
+    double growth; /* what Replace may make of a byte */
     struct err *e;
 };
 
@@ -465,6 +466,15 @@ static bool load_replace(struct loading *l, const struct json *j)
     if (!pattern_load(&d.pattern, json_get(j, "pattern"), l->t, "decoder Replace", l->e) ||
         !keep_content(l, &d, j, "content"))
         return false;
+    /* An expression may match between any two characters. */
+    const double times = d.pattern.regex
+                             ? 1 + (double)d.n_content
+                             : (double)d.n_content / (double)max_size(d.pattern.n_literal, 1);
+    l->growth *= times > 1 ? times : 1;
+    if (l->growth > GROWTH_MAX) {
+        return err_set(l->e, ERR_LOAD,
+                       "decoder Replace: tokens would be more than %d times as long", GROWTH_MAX);
+    }
     bool one_char = d.pattern.literal && d.pattern.n_literal == utf8_size(*d.pattern.literal);
     if ((l->fused && !one_char) || (l->bytes && d.pattern.regex)) {
         return err_set(l->e, ERR_LOAD,
@@ -573,7 +583,7 @@ bool decode_load_spm(struct tokenizer *t, size_t n_blanks, struct err *e)
 
 bool decode_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
-    struct loading l = {.t = t, .e = e};
+    struct loading l = {.t = t, .growth = 1, .e = e};
     bool none = !j || json_type(j) == JSON_NULL;
     return (none ? add_step(&l, (struct decode_step){.type = DECODE_JOIN}) : load_steps(&l, j)) &&
            keep_steps(&l);

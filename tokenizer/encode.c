@@ -133,6 +133,7 @@ bool encode_begin(struct encoder *en, struct piece *in, unsigned flags, bool tra
         *in = text_piece(&en->escaped, in);
     }
     regex_scratch_begin(en->regex, in->n);
+    en->normalize.room = text_room(in->n);
     return true;
 }
 

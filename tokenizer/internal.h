@@ -36,6 +36,8 @@ struct text {
     size_t n, capacity;
     struct token_span *origin; /* parallel to data where `track` is set */
     bool track;
+    bool limited, full; /* to `most` bytes; there was no room for something */
+    size_t most;
 };
 
 void text_clear(struct text *t);
@@ -53,6 +55,15 @@ bool text_add(struct text *t, const char *s, size_t n);
 
 /* Appends in[start..end) unchanged. */
 bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end);
+
+/* What the rules of a file may add to a text of n bytes, all together: a few that each double it
+ * would add without end. Real ones add up to 20 bytes to one (NFKD, then byte-level). */
+size_t text_room(size_t n);
+
+/* Empties t for what a rule makes of n bytes, to which it may add `room`; and takes from *room what
+ * it has added, or says why it failed. */
+void text_begin(struct text *t, size_t n, size_t room);
+bool text_end(const struct text *t, bool good, size_t n, size_t *room, struct err *e);
 
 /* All of t as a piece; its `first` is that of `in`, from which it was made. */
 struct piece text_piece(const struct text *t, const struct piece *in);
@@ -214,7 +225,8 @@ void regex_free(struct regex *r);
 struct regex_scratch *regex_scratch_new(void);
 void regex_scratch_free(struct regex_scratch *s);
 
-/* Before a text of n bytes: what matches in it may take, all together, grows with n. */
+/* Before a text of n bytes: what matches in it may take, all together, grows with n. New scratch is
+ * as before a text of none. */
 void regex_scratch_begin(struct regex_scratch *s, size_t n);
 
 enum regex_result { REGEX_NONE, REGEX_MATCH, REGEX_ERROR };
@@ -284,6 +296,7 @@ bool normalize_load_spm(struct tokenizer *t, const struct spm_rules *rules, stru
 
 struct normalize_scratch {
     struct text text[2]; /* steps write from one into the other */
+    size_t room;         /* what rules, those of the pre-tokenizer too, may still add */
     struct regex_scratch *regex;
 };
 

@@ -141,7 +141,7 @@ static bool run_replace(struct text *out, struct normalize_scratch *s, const str
         bool empty = match.start == match.end;
         if (!text_copy(out, in, done, match.start) ||
             !text_put(out, z->content, z->n_content, in, match.start, match.end))
-            return err_no_memory(e);
+            return text_end(out, false, in->n, &s->room, e);
         done = from = match.end;
         if (empty) {
             if (from == in->n)
@@ -149,7 +149,8 @@ static bool run_replace(struct text *out, struct normalize_scratch *s, const str
             from += utf8_size(in->data[from]);
         }
     }
-    return found != REGEX_ERROR && (text_copy(out, in, done, in->n) || err_no_memory(e));
+    return found != REGEX_ERROR &&
+           text_end(out, text_copy(out, in, done, in->n), in->n, &s->room, e);
 }
 
 static bool run_byte_level(struct text *out, const struct piece *in)
@@ -292,7 +293,7 @@ static bool run_step(const struct tokenizer *t, const struct normalizer *z,
     default:
         good = run_map(out, in, z->step);
     }
-    return good || err_no_memory(e);
+    return text_end(out, good, in->n, &s->room, e);
 }
 
 bool normalize_run(const struct tokenizer *t, struct normalize_scratch *s, const struct piece *in,
@@ -303,7 +304,7 @@ bool normalize_run(const struct tokenizer *t, struct normalize_scratch *s, const
     for (size_t i = 0; i < t->n_normalizers; i++) {
         struct text *to = &s->text[next];
         bool changed;
-        text_clear(to);
+        text_begin(to, out->n, s->room);
         if (!run_step(t, &t->normalizer[i], s, out, to, &changed, e))
             return false;
         if (changed) {

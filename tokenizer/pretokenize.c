@@ -288,9 +288,11 @@ static bool run_spelled(struct encoder *en, size_t stage, const struct piece *in
     if (!p->spell && !en->escapes)
         return send(&c, (struct token_span){0, in->n});
     struct text *out = &en->spelled[stage];
-    text_clear(out);
-    if (!(p->spell ? spell_bytes(out, in) : text_unescape(out, in)))
-        return err_no_memory(en->e);
+    size_t *const room = &en->normalize.room;
+    text_begin(out, in->n, *room);
+    if (!text_end(out, p->spell ? spell_bytes(out, in) : text_unescape(out, in), in->n, room,
+                  en->e))
+        return false;
     struct piece spelled = text_piece(out, in);
     c.in = &spelled;
     return send(&c, (struct token_span){0, spelled.n});
@@ -302,9 +304,10 @@ static bool run_byte_level(struct encoder *en, size_t stage, const struct piece 
     struct piece prefixed;
     if (p->prefix_space && in->data[0] != ' ') {
         struct text *out = &en->stage[stage];
-        text_clear(out);
-        if (!text_put(out, " ", 1, in, 0, 0) || !text_copy(out, in, 0, in->n))
-            return err_no_memory(en->e);
+        text_begin(out, in->n, en->normalize.room);
+        const bool good = text_put(out, " ", 1, in, 0, 0) && text_copy(out, in, 0, in->n);
+        if (!text_end(out, good, in->n, &en->normalize.room, en->e))
+            return false;
         prefixed = text_piece(out, in);
         in = &prefixed;
     }
@@ -359,9 +362,9 @@ static bool run_metaspace(struct encoder *en, size_t stage, const struct piece *
 {
     const struct pretokenizer *p = &en->t->pretokenizer[stage];
     struct text *out = &en->stage[stage];
-    text_clear(out);
-    if (!write_metaspace(out, p, in))
-        return err_no_memory(en->e);
+    text_begin(out, in->n, en->normalize.room);
+    if (!text_end(out, write_metaspace(out, p, in), in->n, &en->normalize.room, en->e))
+        return false;
     struct piece marked = text_piece(out, in);
     struct cutter c = {.en = en, .p = p, .next = stage + 1, .in = &marked};
     return p->split ? split_by_class(&c) : send(&c, (struct token_span){0, marked.n});

@@ -36,8 +36,8 @@ enum {
      * counts a million digits by threes. A step takes 0.1 to 10 ns. */
     STEPS = 100000000,
     STEPS_PER_BYTE = 4000,
-    QUICK_BYTES = 256, /* in which a match is looked for first, and its limit in pcre2's steps */
-    QUICK_LIMIT = 256,
+    QUICK_BYTES = 128, /* in which a match is looked for first, and its limit in pcre2's steps */
+    QUICK_LIMIT = 64,
     /* To come back to: a word that is matched a character at a time takes 100 bytes for each. */
     STACK_MAX = 256 << 20,
     MAX_PATTERN = 65536, /* pcre2 compiles none to more bytes than that */
@@ -66,8 +66,8 @@ struct regex_scratch {
     pcre2_jit_stack *stack;  /* of counting, NULL before it is first needed */
     struct counted *counted; /* those that have been needed */
     size_t n_counted, counted_capacity;
-    size_t steps, n; /* what the text has left, and its bytes */
-    size_t last;     /* where the last step was */
+    size_t steps, left; /* that the text has, and has left */
+    size_t last;        /* where the last step was */
 };
 
 /* ---- Oniguruma -> pcre2 ---------------------------------------------------------------------- */
@@ -522,9 +522,9 @@ static int count_step(pcre2_callout_block *item, void *scratch)
     const size_t at = item->current_position;
     const size_t steps = 1 + (at > s->last ? at - s->last : s->last - at);
     s->last = at;
-    if (steps > s->steps)
+    if (steps > s->left)
         return PCRE2_ERROR_MATCHLIMIT;
-    s->steps -= steps;
+    s->left -= steps;
     return 0;
 }
 
@@ -564,8 +564,8 @@ void regex_scratch_free(struct regex_scratch *s)
 
 void regex_scratch_begin(struct regex_scratch *s, size_t n)
 {
-    s->n = n;
-    s->steps = STEPS + (n < SIZE_MAX / 2 / STEPS_PER_BYTE ? n * STEPS_PER_BYTE : SIZE_MAX / 2);
+    s->left = s->steps =
+        STEPS + (n < SIZE_MAX / 2 / STEPS_PER_BYTE ? n * STEPS_PER_BYTE : SIZE_MAX / 2);
 }
 
 /* The regex as one that counts. Few are needed, and a tokenizer does not change: so each thread
@@ -635,8 +635,8 @@ static bool gives_up(const struct regex_scratch *s, int rc, struct err *e)
     if (rc == PCRE2_ERROR_MATCHLIMIT) {
         return err_set(e, ERR_LOAD,
                        "a regular expression of the tokenizer gives up: it takes more than %zu "
-                       "million steps for a text of %zu bytes",
-                       (STEPS + s->n * STEPS_PER_BYTE) / 1000000, s->n);
+                       "million steps",
+                       s->steps / 1000000);
     }
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT || rc == PCRE2_ERROR_HEAPLIMIT) {
         return err_set(e, ERR_LOAD,

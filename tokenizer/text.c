@@ -45,7 +45,37 @@ static bool grow(struct text *t, size_t needed)
 bool text_reserve(struct text *t, size_t n)
 {
     size_t needed;
-    return checked_add(t->n, n, &needed) && (needed <= t->capacity || grow(t, needed));
+    if (!checked_add(t->n, n, &needed))
+        return false;
+    t->full = t->limited && needed > t->most;
+    return !t->full && (needed <= t->capacity || grow(t, needed));
+}
+
+enum { ROOM = 1 << 20, ROOM_PER_BYTE = 64 };
+
+size_t text_room(size_t n)
+{
+    return n < (SIZE_MAX - ROOM) / ROOM_PER_BYTE ? ROOM + n * ROOM_PER_BYTE : SIZE_MAX;
+}
+
+void text_begin(struct text *t, size_t n, size_t room)
+{
+    text_clear(t);
+    t->limited = true;
+    t->full = false;
+    t->most = room < SIZE_MAX - n ? n + room : SIZE_MAX;
+}
+
+bool text_end(const struct text *t, bool good, size_t n, size_t *room, struct err *e)
+{
+    if (t->full) {
+        return err_set(e, ERR_LOAD,
+                       "the rules of the normalizer and pre_tokenizer make a text grow without "
+                       "end, by more than %d bytes for each of its own",
+                       ROOM_PER_BYTE);
+    }
+    *room -= t->n > n ? t->n - n : 0;
+    return good || err_no_memory(e);
 }
 
 static struct token_span byte_span(const struct piece *in, size_t i)

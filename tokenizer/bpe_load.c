@@ -284,12 +284,11 @@ bool bpe_load_text(struct tokenizer *t, struct bytes merges, struct err *e)
  * with the square of the length. */
 static bool put_splits(struct loader *l, int32_t id, uint32_t rank)
 {
-    enum { LONGEST = 4096 };
     const struct vocab *v = &l->t->vocab;
     const struct bytes token = vocab_piece(v, id);
-    if (token.size > LONGEST) {
+    if (token.size > LONGEST_SOUGHT) {
         return err_set(l->e, ERR_LOAD, "the token %d has %zu bytes, more than the %d that can be",
-                       (int)id, token.size, LONGEST);
+                       (int)id, token.size, LONGEST_SOUGHT);
     }
     const char *text = (const char *)token.data;
     for (size_t at = utf8_size(*text); at < token.size; at += utf8_size(text[at])) {
@@ -319,10 +318,16 @@ bool bpe_load_ranked(struct tokenizer *t, const struct bpe_ranked *ranked, size_
     return finish_merges(&l, good);
 }
 
-static const char *affix(struct tokenizer *t, const struct json *options, const char *key)
+/* What is written before or behind each character. */
+static bool load_affix(struct tokenizer *t, const struct json *options, const char *key,
+                       const char **out, struct err *e)
 {
     const char *text = json_text(json_get(options, key), "");
-    return arena_text(&t->arena, text, strlen(text));
+    const size_t n = strlen(text);
+    if (n > LONGEST_SOUGHT)
+        return err_set(e, ERR_LOAD, "\"%s\" has more than %d bytes", key, LONGEST_SOUGHT);
+    *out = arena_text(&t->arena, text, n);
+    return *out || err_no_memory(e);
 }
 
 bool bpe_load_options(struct tokenizer *t, const struct json *options, struct err *e)
@@ -333,10 +338,9 @@ bool bpe_load_options(struct tokenizer *t, const struct json *options, struct er
     b->fuse_unk = json_bool(json_get(options, "fuse_unk"), false);
     b->has_byte_fallback = json_bool(json_get(options, "byte_fallback"), false);
     b->ignore_merges = json_bool(json_get(options, "ignore_merges"), false);
-    b->prefix = affix(t, options, "continuing_subword_prefix");
-    b->suffix = affix(t, options, "end_of_word_suffix");
-    if (!b->prefix || !b->suffix)
-        return err_no_memory(e);
+    if (!load_affix(t, options, "continuing_subword_prefix", &b->prefix, e) ||
+        !load_affix(t, options, "end_of_word_suffix", &b->suffix, e))
+        return false;
     const char *unk = json_text(json_get(options, "unk_token"), NULL);
     b->unk = unk ? vocab_find(&t->vocab, unk, strlen(unk)) : -1;
     return true;

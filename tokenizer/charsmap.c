@@ -36,8 +36,9 @@ static const char *charsmap_text(const struct charsmap *m, size_t place, size_t 
 static const char *charsmap_find(const struct charsmap *m, const char *s, size_t n, bool shortest,
                                  size_t *used, size_t *size)
 {
-    const char *found = NULL;
+    size_t found = SIZE_MAX;
     size_t at = unit_offset(unit_at(m, 0));
+    n = min_size(n, LONGEST_SOUGHT); /* units may lead in a circle */
     for (size_t i = 0; i < n && s[i]; i++) {
         unsigned char byte = (unsigned char)s[i];
         at ^= byte;
@@ -46,13 +47,13 @@ static const char *charsmap_find(const struct charsmap *m, const char *s, size_t
             break;
         at ^= unit_offset(unit);
         if (unit >> 8 & 1) {
-            found = charsmap_text(m, unit_at(m, at) & 0x7FFFFFFF, size);
+            found = unit_at(m, at) & 0x7FFFFFFF;
             *used = i + 1;
             if (shortest)
                 break;
         }
     }
-    return found;
+    return charsmap_text(m, found, size);
 }
 
 /* u32 size of the trie in bytes, the trie, the replacements. */
@@ -68,6 +69,16 @@ bool charsmap_read(struct charsmap *m, struct bytes blob, struct err *e)
                            .n_units = size / 4,
                            .text = (const char *)blob.data + 4 + size,
                            .n_text = blob.size - 4 - size};
+    for (size_t i = 0; i < m->n_text;) {
+        const size_t n = strnlen(m->text + i, m->n_text - i);
+        if (n > LONGEST_SOUGHT) {
+            return err_set(
+                e, ERR_LOAD,
+                "normalizer Precompiled: a replacement has %zu bytes, more than the %d that can be",
+                n, LONGEST_SOUGHT);
+        }
+        i += n + 1;
+    }
     return true;
 }
 

@@ -122,6 +122,10 @@ uint32_t byte_level_char(unsigned char byte);
 /* The byte that such a character stands for, -1 where it is none. */
 int byte_level_byte(uint32_t c);
 
+/* The most bytes of what is looked for at each place of a text: tokens, rules, what is written
+ * around pieces. Those of models have some 100. */
+enum { LONGEST_SOUGHT = 1024 };
+
 /* ---- vocab.c: spelling <-> id ---------------------------------------------------------------- */
 
 /* The most ids that a file may ask for; the largest vocabularies have 262,144. */
@@ -203,7 +207,8 @@ struct trie_entry {
     int32_t value; /* not negative; of two equal strings the larger one counts */
 };
 
-/* Sorts the entries; what they point to need not outlive the call. */
+/* Sorts the entries; what they point to need not outlive the call. ERR_LOAD where one is longer
+ * than LONGEST_SOUGHT. */
 bool trie_build(struct trie *t, struct trie_entry *entry, size_t n, struct err *e);
 
 /* The node one byte below another, 0 where there is none. Begin at node 0. */
@@ -489,12 +494,16 @@ void unigram_scratch_free(struct unigram_scratch *s);
 bool unigram_encode(struct encoder *en, const struct piece *word);
 
 struct wordpiece {
-    const char *prefix; /* of all pieces but a word's first */
+    struct trie trie; /* values are ids */
+    uint32_t inner;   /* the node that all pieces but a word's first begin behind, 0: the root */
+    bool has_inner;   /* there is such a node */
     int32_t unk;
     size_t max_chars; /* longer words are unknown */
 };
 
+/* WordPiece, and WordLevel. */
 bool wordpiece_load(struct tokenizer *t, const struct model_parts *parts, struct err *e);
+void wordpiece_free(struct wordpiece *w);
 bool wordpiece_encode(struct encoder *en, const struct piece *word);
 
 /* The model WordLevel. */

@@ -19,6 +19,7 @@ struct part {
     size_t base;                /* of the text's first byte in the whole */
     const struct piece *normal; /* the normalized piece at work, or NULL */
     size_t stop;                /* in the whole text */
+    size_t next;                /* before this, no place is looked at */
     size_t n_ids, n_spans;
 };
 
@@ -103,9 +104,13 @@ void part_stop(struct encoder *en, const struct piece *in, size_t at)
 {
     if (at + ZONE < in->n || at >= in->n)
         return;
-    size_t stop = piece_span(in, at, at + 1).start;
-    if (stop > en->part->stop && may_stop_normal(en, in, at) &&
-        may_stop_raw(en, stop - en->part->base))
+    struct part *part = en->part;
+    const size_t stop = piece_span(in, at, at + 1).start;
+    if (stop <= part->stop || stop < part->next)
+        return;
+    /* Looking for what covers the place takes time with the square of the longest token. */
+    part->next = stop + max_size(en->t->added.raw.longest, en->t->added.normalized.longest);
+    if (may_stop_normal(en, in, at) && may_stop_raw(en, stop - part->base))
         remember(en, stop);
 }
 

@@ -440,6 +440,7 @@ void tokenizer_free(struct tokenizer *t)
     free(t->regex);
     bpe_free(&t->bpe);
     unigram_free(&t->unigram);
+    wordpiece_free(&t->wordpiece);
     added_free(&t->added);
     trie_free(&t->user_defined);
     vocab_free(&t->vocab);
@@ -456,8 +457,9 @@ size_t tokenizer_bytes(const struct tokenizer *t)
 {
     const struct vocab *v = &t->vocab;
     const struct bpe *b = &t->bpe;
-    const size_t n_nodes = (size_t)t->unigram.trie.n_nodes + t->added.raw.trie.n_nodes +
-                           t->added.normalized.trie.n_nodes + t->user_defined.n_nodes;
+    const size_t n_nodes = (size_t)t->unigram.trie.n_nodes + t->wordpiece.trie.n_nodes +
+                           t->added.raw.trie.n_nodes + t->added.normalized.trie.n_nodes +
+                           t->user_defined.n_nodes;
     const size_t vocab = (size_t)v->n_ids * (sizeof *v->piece + sizeof *t->mark) +
                          v->n_slots * sizeof *v->slot + v->n_text;
     const size_t merges = b->n_merges * (sizeof *b->merge + (b->rank ? sizeof *b->rank : 0)) +

@@ -71,6 +71,14 @@ static bool add_children(struct building *b, const struct trie_entry *entry, uin
 bool trie_build(struct trie *t, struct trie_entry *entry, size_t n, struct err *e)
 {
     *t = (struct trie){0};
+    for (size_t i = 0; i < n; i++) {
+        const struct bytes text = entry[i].text;
+        if (text.size > LONGEST_SOUGHT) {
+            return err_set(e, ERR_LOAD,
+                           "the token \"%.60s...\" has %zu bytes, more than the %d that can be",
+                           (const char *)text.data, text.size, LONGEST_SOUGHT);
+        }
+    }
     if (n == 0)
         return true;
     qsort(entry, n, sizeof *entry, compare_entries);

@@ -4,6 +4,8 @@
  */
 #include "tokenizer/internal.h"
 
+#include <stdlib.h>
+
 /* A piece that text may become. */
 static int32_t find(const struct encoder *en, const char *text, size_t n)
 {
@@ -19,29 +21,24 @@ static size_t count_chars(const struct piece *word)
     return n;
 }
 
-/* The longest piece that begins at `start`; *end: where it ends. */
-static int32_t longest(struct encoder *en, const struct piece *word, size_t start, size_t *end)
+/* The longest piece that begins at `start`, -1: none does; *end: where it ends. */
+static int32_t longest(const struct encoder *en, const struct piece *word, size_t start,
+                       size_t *end)
 {
     const struct wordpiece *w = &en->t->wordpiece;
-    struct text *text = &en->word; /* prefix and the rest of the word */
-    size_t n_prefix = start ? strlen(w->prefix) : 0;
-    text_clear(text);
-    if (!text_add(text, w->prefix, n_prefix) ||
-        !text_add(text, word->data + start, word->n - start)) {
-        err_no_memory(en->e);
-        return -2;
-    }
-    for (size_t n = word->n - start; n > 0;) {
-        int32_t id = find(en, text->data, n_prefix + n);
-        if (id >= 0) {
-            *end = start + n;
-            return id;
+    uint32_t node = start ? w->inner : 0;
+    int32_t found = -1;
+    for (size_t i = start; i < word->n; i++) {
+        node = trie_step(&w->trie, node, (unsigned char)word->data[i]);
+        if (!node)
+            break;
+        const int32_t id = w->trie.node[node].value;
+        if (id >= 0 && encode_may_become(en, id)) {
+            found = id;
+            *end = i + 1;
         }
-        do {
-            n--;
-        } while (n > 0 && ((unsigned char)word->data[start + n] & 0xC0) == 0x80);
     }
-    return -1;
+    return found;
 }
 
 static bool emit_unknown(struct encoder *en, const struct piece *word)
@@ -57,14 +54,15 @@ bool wordpiece_encode(struct encoder *en, const struct piece *word)
     size_t n_spans = en->where ? en->where->n : 0;
     size_t end;
     for (size_t start = 0; start < word->n; start = end) {
-        int32_t id = longest(en, word, start, &end);
-        if (id == -1) {
+        const bool may = start == 0 || en->t->wordpiece.has_inner;
+        int32_t id = may ? longest(en, word, start, &end) : -1;
+        if (id < 0) {
             en->out->n = n_ids;
             if (en->where)
                 en->where->n = n_spans;
             return emit_unknown(en, word);
         }
-        if (id < 0 || !encode_emit(en, id, word, start, end))
+        if (!encode_emit(en, id, word, start, end))
             return false;
     }
     return true;
@@ -76,7 +74,30 @@ bool wordpiece_encode_whole(struct encoder *en, const struct piece *word)
     return id >= 0 ? encode_emit(en, id, word, 0, word->n) : emit_unknown(en, word);
 }
 
-/* For both models; WordLevel has no other option than the unknown token. */
+/* All pieces, and what is behind the prefix among them. */
+static bool build_trie(struct tokenizer *t, const char *prefix, struct err *e)
+{
+    struct wordpiece *w = &t->wordpiece;
+    struct trie_entry *entry = malloc(((size_t)t->vocab.n_ids + 1) * sizeof *entry);
+    if (!entry)
+        return err_no_memory(e);
+    size_t n = 0;
+    for (int32_t id = 0; id < t->vocab.n_ids; id++) {
+        const struct bytes piece = vocab_piece(&t->vocab, id);
+        if (piece.size)
+            entry[n++] = (struct trie_entry){piece, id};
+    }
+    const bool good = trie_build(&w->trie, entry, n, e);
+    free(entry);
+    w->has_inner = good && n;
+    for (size_t i = 0; w->has_inner && prefix[i]; i++) {
+        w->inner = trie_step(&w->trie, w->inner, (unsigned char)prefix[i]);
+        w->has_inner = w->inner;
+    }
+    return good;
+}
+
+/* WordLevel has no other option than the unknown token. */
 bool wordpiece_load(struct tokenizer *t, const struct model_parts *parts, struct err *e)
 {
     struct wordpiece *w = &t->wordpiece;
@@ -88,10 +109,14 @@ bool wordpiece_load(struct tokenizer *t, const struct model_parts *parts, struct
     if (max && !json_integer(max, 0, INT32_MAX, &max_chars))
         return err_set(e, ERR_LOAD, "\"max_input_chars_per_word\" must be a count");
     w->max_chars = (size_t)max_chars;
-    w->prefix = arena_text(&t->arena, prefix, strlen(prefix));
-    if (!w->prefix)
-        return err_no_memory(e);
     w->unk = vocab_find(&t->vocab, unk, strlen(unk));
-    return w->unk >= 0 ||
-           err_set(e, ERR_LOAD, "the unk_token \"%.60s\" is not in the vocabulary", unk);
+    if (w->unk < 0)
+        return err_set(e, ERR_LOAD, "the unk_token \"%.60s\" is not in the vocabulary", unk);
+    return t->model != MODEL_WORDPIECE || build_trie(t, prefix, e);
+}
+
+void wordpiece_free(struct wordpiece *w)
+{
+    trie_free(&w->trie);
+    *w = (struct wordpiece){0};
 }

@@ -206,13 +206,61 @@ static void text_that_may_grow(void **state)
                "\xEF\xB7\xBA", 1 << 20, (3 << 20) + 1);
 }
 
+/* ---- long pieces ----------------------------------------------------------------------------- */
+
+#define PIECES(first, inner, more)                                                                 \
+    "{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"max_input_chars_per_word\":2000000000,"         \
+    "\"vocab\":{\"?\":0,\"" first "\":1,\"" inner "\":2" more "}}"
+
+static void long_wordpiece(void **state)
+{
+    (void)state;
+    expect_ids(&(struct kit_parts){.model = PIECES("a", "##a", "")}, "a", 1 << 20, 1 << 20);
+    expect_ids(&(struct kit_parts){.model = PIECES("a", "##b", "")}, "ab", 1, 2);
+    expect_ids(&(struct kit_parts){.model = PIECES("a", "#a", "")}, "a", 1 << 20, 1);
+    expect_ids(&(struct kit_parts){.model = PIECES("b", "##a", "")}, "a", 1 << 20, 1);
+}
+
+/* What is looked for at each place of a text takes time with its own length as well. */
+static void long_pieces(void **state)
+{
+    (void)state;
+    enum { LONG = 1026 };
+    char *a = repeated("a", LONG), *code = repeated("eHh4", LONG), json[5][8000];
+    snprintf(json[0], sizeof json[0], PIECES("a", "##a", ",\"%s\":3"), a);
+    snprintf(json[1], sizeof json[1],
+             "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],[\"%s\",-1]]}", a);
+    snprintf(json[2], sizeof json[2], "[{\"id\":1,\"content\":\"%s\"}]", a);
+    snprintf(json[3], sizeof json[3],
+             "{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],"
+             "\"end_of_word_suffix\":\"%s\"}",
+             a);
+    snprintf(json[4], sizeof json[4],
+             "{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"BAAAAAAAAAB4%s\"}", code);
+    const struct kit_parts cases[] = {{.model = json[0]},
+                                      {.model = json[1]},
+                                      {.model = WORDS, .added_tokens = json[2]},
+                                      {.model = json[3]},
+                                      {.model = WORDS, .normalizer = json[4]}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err e = {0};
+        assert_null(kit_try(&cases[i], &e));
+        assert_int_equal(e.code, ERR_LOAD);
+        if (!strstr(e.text, "1024"))
+            fail_msg("%s", e.text);
+    }
+    free(a);
+    free(code);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runaway_regexes),      cmocka_unit_test(long_words),
         cmocka_unit_test(words_of_all_lengths), cmocka_unit_test(regexes_too_long),
         cmocka_unit_test(growing_text),         cmocka_unit_test(growing_tokens),
-        cmocka_unit_test(text_that_may_grow),
+        cmocka_unit_test(text_that_may_grow),   cmocka_unit_test(long_wordpiece),
+        cmocka_unit_test(long_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,14 +61,15 @@ struct bpe_scratch {
 static uint32_t find_merge(const struct bpe *b, int32_t left, int32_t right)
 {
     const uint32_t hash = bpe_hash(left, right), place = ((uint32_t)1 << b->merge_bits) - 1;
-    for (size_t i = hash;; i++) {
-        const uint32_t slot = b->slot[i & (b->n_slots - 1)];
+    for (size_t i = 0; i < TABLE_MAX_PROBES; i++) {
+        const uint32_t slot = b->slot[(hash + i) & (b->n_slots - 1)];
         if (slot == 0)
             return NONE;
         const struct bpe_merge *m = &b->merge[(slot & place) - 1];
         if (((slot ^ hash) & ~place) == 0 && m->left == left && m->right == right)
             return (slot & place) - 1;
     }
+    return NONE;
 }
 
 static uint32_t rank_of(const struct bpe *b, uint32_t merge)

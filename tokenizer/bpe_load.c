@@ -150,16 +150,20 @@ static bool is_pair(const struct bpe *b, uint32_t place, const struct bpe_merge 
     return other->left == m->left && other->right == m->right;
 }
 
-/* Puts a merge's place into the table. */
-static void enter(struct bpe *b, size_t i)
+/* Puts a merge's place into the table. False: there is none near enough. */
+static bool enter(struct bpe *b, size_t i)
 {
     const uint32_t place = ((uint32_t)1 << b->merge_bits) - 1;
     const struct bpe_merge *m = &b->merge[i];
     const uint32_t hash = bpe_hash(m->left, m->right);
-    size_t at = hash & (b->n_slots - 1);
-    while (b->slot[at] && ((b->slot[at] ^ hash) & ~place || !is_pair(b, b->slot[at] & place, m)))
-        at = (at + 1) & (b->n_slots - 1);
-    b->slot[at] = (hash & ~place) | (uint32_t)(i + 1); /* of two equal ones the last counts */
+    for (size_t k = 0; k < TABLE_MAX_PROBES; k++) {
+        uint32_t *const slot = &b->slot[(hash + k) & (b->n_slots - 1)];
+        if (*slot && ((*slot ^ hash) & ~place || !is_pair(b, *slot & place, m)))
+            continue;
+        *slot = (hash & ~place) | (uint32_t)(i + 1); /* of two equal ones the last counts */
+        return true;
+    }
+    return false;
 }
 
 /* Takes the list over. */
@@ -186,7 +190,8 @@ static bool build_table(struct loader *l)
             const uint32_t hash = bpe_hash(later->left, later->right);
             __builtin_prefetch(&b->slot[hash & (b->n_slots - 1)], 1);
         }
-        enter(b, i);
+        if (!enter(b, i))
+            return err_set(l->e, ERR_LOAD, "thousands of merges have the same hash");
     }
     return true;
 }

@@ -126,6 +126,10 @@ int byte_level_byte(uint32_t c);
  * around pieces. Those of models have some 100. */
 enum { LONGEST_SOUGHT = 1024 };
 
+/* How far from where its hash points an entry of a table may stand. By chance it is some hundred
+ * slots; a file could be made for more, and filling its table would take hours. */
+enum { TABLE_MAX_PROBES = 4096 };
+
 /* ---- vocab.c: spelling <-> id ---------------------------------------------------------------- */
 
 /* The most ids that a file may ask for; the largest vocabularies have 262,144. */

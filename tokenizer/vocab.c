@@ -80,21 +80,30 @@ bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n)
     return piece.data && piece.size == n && (n == 0 || memcmp(piece.data, text, n) == 0);
 }
 
-/* The slot that holds the spelling, or the free one where it would stand. */
+/* The slot that holds the spelling, or the free one where it would stand; NULL where there is none
+ * near enough. */
 static uint32_t *slot_of(const struct vocab *v, uint64_t hash, const char *text, size_t n)
 {
     const uint32_t tag = tag_of(hash);
-    for (size_t i = first_slot(v, hash);; i = (i + 1) & (v->n_slots - 1)) {
-        uint32_t *slot = &v->slot[i];
+    const size_t first = first_slot(v, hash);
+    for (size_t i = 0; i < TABLE_MAX_PROBES; i++) {
+        uint32_t *slot = &v->slot[(first + i) & (v->n_slots - 1)];
         if (*slot == 0 ||
             (*slot >> ID_BITS << ID_BITS == tag && vocab_is(v, slot_id(*slot), text, n)))
             return slot;
     }
+    return NULL;
+}
+
+static bool refuse_hashes(struct err *e)
+{
+    return err_set(e, ERR_LOAD, "thousands of tokens have the same hash");
 }
 
 int32_t vocab_find_hashed(const struct vocab *v, uint64_t hash, const char *text, size_t n)
 {
-    return v->n_slots ? slot_id(*slot_of(v, hash, text, n)) : -1;
+    const uint32_t *const slot = v->n_slots ? slot_of(v, hash, text, n) : NULL;
+    return slot ? slot_id(*slot) : -1;
 }
 
 int32_t vocab_find(const struct vocab *v, const char *text, size_t n)
@@ -123,8 +132,8 @@ void vocab_prefetch_text(const struct vocab *v, uint64_t hash)
 }
 
 /* A table for n spellings, at most half full, and in it those that are there. Two ids of one
- * spelling: *twice is the larger one. False: no memory. */
-static bool build_slots(struct vocab *v, size_t n, int32_t *twice)
+ * spelling: *twice is the larger one. */
+static bool build_slots(struct vocab *v, size_t n, int32_t *twice, struct err *e)
 {
     enum { AHEAD = 16 };
     uint64_t hash[AHEAD] = {0}; /* of the next ids, whose slots are on their way to the cache */
@@ -139,6 +148,8 @@ static bool build_slots(struct vocab *v, size_t n, int32_t *twice)
         const struct bytes piece = vocab_piece(v, id), later = vocab_piece(v, i);
         if (piece.data) {
             uint32_t *slot = slot_of(v, hash[i % AHEAD], (const char *)piece.data, piece.size);
+            if (!slot)
+                return refuse_hashes(e);
             *twice = *slot ? id : *twice;
             *slot = *slot ? *slot : tag_of(hash[i % AHEAD]) | (uint32_t)id;
         }
@@ -147,7 +158,7 @@ static bool build_slots(struct vocab *v, size_t n, int32_t *twice)
             vocab_prefetch_slot(v, hash[i % AHEAD]);
         }
     }
-    return v->slot;
+    return v->slot || err_no_memory(e);
 }
 
 /* The ids up to this one exist afterwards. Memory that is not yet used is not touched: fresh pages
@@ -224,8 +235,8 @@ bool vocab_append(struct vocab *v, struct bytes spelling, double number, struct 
 bool vocab_index(struct vocab *v, struct err *e)
 {
     int32_t twice = -1;
-    if (!build_slots(v, v->n, &twice))
-        return err_no_memory(e);
+    if (!build_slots(v, v->n, &twice, e))
+        return false;
     if (twice < 0)
         return true;
     const struct bytes piece = vocab_piece(v, twice);
@@ -237,11 +248,13 @@ bool vocab_add(struct vocab *v, struct bytes spelling, double number, struct err
     int32_t twice = -1;
     if (!check_id(spelling, number, e))
         return false;
-    if (2 * v->n >= v->n_slots && !build_slots(v, 2 * v->n, &twice))
-        return err_no_memory(e);
+    if (2 * v->n >= v->n_slots && !build_slots(v, 2 * v->n, &twice, e))
+        return false;
     const int32_t id = (int32_t)number;
     const uint64_t hash = hash_bytes((const char *)spelling.data, spelling.size);
     uint32_t *slot = slot_of(v, hash, (const char *)spelling.data, spelling.size);
+    if (!slot)
+        return refuse_hashes(e);
     if (*slot)
         return slot_id(*slot) == id || refuse_two_ids(v, slot_id(*slot), id, e);
     if (!vocab_append(v, spelling, number, e))

@@ -253,6 +253,68 @@ static void long_pieces(void **state)
     free(code);
 }
 
+/* ---- hashes ---------------------------------------------------------------------------------- */
+
+static void expect_clash(char *model, const char *why)
+{
+    struct err e = {0};
+    assert_null(kit_try(&(struct kit_parts){.model = model}, &e));
+    assert_int_equal(e.code, ERR_LOAD);
+    if (!strstr(e.text, why))
+        fail_msg("\"%s\" does not say \"%s\"", e.text, why);
+    free(model);
+}
+
+/* All pairs of 120 left and 120 right tokens with ids of which the hash of a pair makes nothing. */
+static void merges_that_clash(void **state)
+{
+    (void)state;
+    enum { SIDE = 120, SLOTS = 1 << 15 };
+    const uint64_t factor = 0x9E3779B97F4A7C15u;
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    fprintf(out, "{\"type\":\"BPE\",\"vocab\":{\"?\":0");
+    uint32_t n_left = 0, n_right = 0, last = 0;
+    for (uint32_t id = 1; n_left < SIDE || n_right < SIDE; id++)
+        if (n_left < SIDE && (id * factor) % SLOTS == 0)
+            fprintf(out, ",\"x%u\":%u", n_left++, last = id);
+        else if (n_right < SIDE && (id * factor >> 32) % SLOTS == 0)
+            fprintf(out, ",\"y%u\":%u", n_right++, last = id);
+    for (uint32_t i = 0; i < SIDE * SIDE; i++)
+        fprintf(out, ",\"x%uy%u\":%u", i / SIDE, i % SIDE, last + 1 + i);
+    fprintf(out, "},\"merges\":[\"x0 y0\"");
+    for (uint32_t i = 1; i < SIDE * SIDE; i++)
+        fprintf(out, ",\"x%u y%u\"", i / SIDE, i % SIDE);
+    fprintf(out, "]}");
+    fclose(out);
+    expect_clash(json, "merges have the same hash");
+}
+
+/* Tokens of a length of which the hash makes bytes of ASCII: as the second eight, these make
+ * nothing of the first. */
+static void tokens_that_clash(void **state)
+{
+    (void)state;
+    const uint64_t factor = 0xE7037ED1A0B428DBu;
+    uint64_t n = 17;
+    while ((n * factor) & 0x8080808080808080u)
+        n++;
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    fprintf(out, "{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0");
+    for (int i = 1; i < 5000; i++) {
+        fprintf(out, ",\"%08d", i);
+        for (int byte = 0; byte < 8; byte++)
+            fprintf(out, "\\u%04x", (unsigned)(n * factor >> 8 * byte & 0xFF));
+        fprintf(out, "%0*d\":%d", (int)n - 16, 0, i);
+    }
+    fprintf(out, "}}");
+    fclose(out);
+    expect_clash(json, "tokens have the same hash");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,7 +322,8 @@ int main(void)
         cmocka_unit_test(words_of_all_lengths), cmocka_unit_test(regexes_too_long),
         cmocka_unit_test(growing_text),         cmocka_unit_test(growing_tokens),
         cmocka_unit_test(text_that_may_grow),   cmocka_unit_test(long_wordpiece),
-        cmocka_unit_test(long_pieces),
+        cmocka_unit_test(long_pieces),          cmocka_unit_test(merges_that_clash),
+        cmocka_unit_test(tokens_that_clash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,11 +123,12 @@ static bool push_pending(const struct bpe *b, struct bpe_scratch *s, size_t at, 
     return push(s, b->unk, passed ? at : start);
 }
 
-/* For a character that is not in the vocabulary: its bytes where all have a token, else the unknown
+/* For a character (the word has `size` bytes of it at `start`) that is not in the vocabulary with
+ * what is written around it, c[0..n): all bytes of that where each has a token, else the unknown
  * token, else nothing. As in huggingface/tokenizers, the unknown token comes once a character is
  * neither fused with it nor spelled in bytes. */
 static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char *c, size_t n,
-                         size_t start, uint32_t *unknown)
+                         size_t start, size_t size, uint32_t *unknown)
 {
     int escaped = n == 3 ? utf8_escaped_byte(utf8_get(c)) : -1;
     char byte = (char)escaped;
@@ -139,7 +140,7 @@ static bool push_unknown(const struct bpe *b, struct bpe_scratch *s, const char 
     for (size_t i = 0; all && i < n; i++)
         all = b->byte_fallback[(unsigned char)c[i]] >= 0;
     for (size_t i = 0; all && i < n; i++)
-        if (!push(s, b->byte_fallback[(unsigned char)c[i]], start + i))
+        if (!push(s, b->byte_fallback[(unsigned char)c[i]], start + min_size(i, size)))
             return false;
     if (all || b->unk < 0 || (*unknown != NONE && b->fuse_unk))
         return true;
@@ -167,7 +168,7 @@ static bool symbols_of_bytes(const struct bpe *b, struct bpe_scratch *s, const s
         }
         char utf8[4];
         size_t n = utf8_put(utf8, byte_level_char((unsigned char)word->data[i]));
-        if (!push_unknown(b, s, utf8, n, i, &unknown))
+        if (!push_unknown(b, s, utf8, n, i, 1, &unknown))
             return false;
     }
     return push_pending(b, s, word->n, &unknown);
@@ -196,7 +197,8 @@ static bool symbols_of_chars(struct encoder *en, struct bpe_scratch *s, const st
                 return false;
             id = bpe_find_char(en->t, c, n);
         }
-        if (!(id >= 0 ? push_known(b, s, id, i, &unknown) : push_unknown(b, s, c, n, i, &unknown)))
+        if (!(id >= 0 ? push_known(b, s, id, i, &unknown)
+                      : push_unknown(b, s, c, n, i, size, &unknown)))
             return false;
         i += size;
     }

@@ -682,6 +682,27 @@ static void spans(void **state)
     tokenizer_free(t);
 }
 
+/* What is written behind a word and spelled in bytes came from nothing. */
+static void spans_of_affixes(void **state)
+{
+    (void)state;
+    struct tokenizer *t = kit_make(&(struct kit_parts){
+        .model = "{\"type\":\"BPE\",\"vocab\":{\"?\":0,\"<0x78>\":1,\"<0x21>\":2},\"merges\":[],"
+                 "\"byte_fallback\":true,\"end_of_word_suffix\":\"!!\"}"});
+    static const struct token_span want[] = {{0, 1}, {1, 2}, {2, 2}, {2, 2}};
+    struct err e = {0};
+    struct ids ids = {0};
+    struct token_spans where = {0};
+    struct encoder *en = encoder_new(t, &e);
+    assert_true(encoder_encode_spans(en, "xx", 2, 0, &ids, &where, &e));
+    assert_int_equal(where.n, ARRAY_LEN(want));
+    assert_memory_equal(where.at, want, sizeof want);
+    ids_free(&ids);
+    token_spans_free(&where);
+    encoder_free(en);
+    tokenizer_free(t);
+}
+
 /* ---- bad input ------------------------------------------------------------------------------- */
 
 static void expect_refused(const struct kit_parts *parts, const char *why)
@@ -915,6 +936,7 @@ int main(void)
         cmocka_unit_test(unigram),
         cmocka_unit_test(wordpiece),
         cmocka_unit_test(spans),
+        cmocka_unit_test(spans_of_affixes),
         cmocka_unit_test(bad_models),
         cmocka_unit_test(bad_components),
         cmocka_unit_test(bad_files),

@@ -13,8 +13,6 @@
 #include "models/calibrate.h"
 #include "models/export.h"
 
-#include <stdio.h>
-
 static bool check_options(const struct options *o, struct err *e)
 {
     if (o->n_words > 0 || o->wants_stdin)
@@ -88,14 +86,6 @@ static void tell_others(const struct options *o, const struct export_result *r)
                       "%zu tensors (%s) stay as they are stored, because other programs could not "
                       "read them quantised; -w quantises them while loading",
                       r->n_others, terminal_bytes(r->other_bytes, size, sizeof size));
-    char more[32] = "";
-    if (r->n_left_out > 1)
-        snprintf(more, sizeof more, " and %zu more", r->n_left_out - 1);
-    if (r->n_left_out > 0)
-        terminal_note(o->quiet,
-                      "left out: \"%.160s\"%s, which the model has no use for, but which would be "
-                      "taken for a part of a quantised matrix",
-                      r->left_out, more);
 }
 
 bool command_quantize(const struct options *o, struct err *e)

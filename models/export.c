@@ -211,63 +211,6 @@ static bool list_tied_head(struct exporter *x)
     return name != NULL;
 }
 
-/* True where one name is the other behind a prefix. */
-static bool is_same_name(const char *a, const char *b, size_t n_b)
-{
-    const size_t n_a = strlen(a), n = min_size(n_a, n_b);
-    return memcmp(a + n_a - n, b + n_b - n, n) == 0 && (n == n_a || a[n_a - n - 1] == '.') &&
-           (n == n_b || b[n_b - n - 1] == '.');
-}
-
-/* True for a name that says something of a matrix in the new directory. */
-static bool tells_of_matrix(const struct exporter *x, const char *name)
-{
-    static const char *const endings[] = {".weight_packed",     ".weight_scale",
-                                          ".weight_scale_inv",  ".weight_shape",
-                                          ".weight_zero_point", ".weight_g_idx"};
-    static const char bias[] = ".bias";
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++)
-        if (ends_in(name, endings[i]))
-            return true;
-    if (!ends_in(name, bias))
-        return false;
-    const size_t n = strlen(name) - (sizeof bias - 1);
-    for (size_t i = 0; i < x->n_modules; i++)
-        if (x->modules[i].is_quantised && is_same_name(x->modules[i].name, name, n))
-            return true;
-    return false;
-}
-
-static bool begins_with(const char *name, const char *beginning)
-{
-    return strncmp(name, beginning, strlen(beginning)) == 0;
-}
-
-/* Takes away what is there twice or would be taken for a part of a matrix: masks and other buffers
- * of the text model, which no role claims, may have any name. False: no memory. */
-static bool leave_out_buffers(struct exporter *x)
-{
-    const char *const nest = x->model->nest, *const head = head_name(x);
-    size_t n = 0;
-    if (!head)
-        return false;
-    for (size_t i = 0; i < x->n_parts; i++) {
-        const struct part *const part = &x->parts[i];
-        const struct tensor *const t = &part->tensor;
-        if (!part->matrix && !linear_supports(t->dtype) &&
-            (begins_with(t->name, nest) || begins_with(t->name, head)) &&
-            tells_of_matrix(x, t->name)) {
-            x->n_total -= t->n_bytes;
-            x->result.n_left_out++;
-            x->result.left_out = x->result.left_out ? x->result.left_out : t->name;
-        } else {
-            x->parts[n++] = *part;
-        }
-    }
-    x->n_parts = n;
-    return true;
-}
-
 static bool list_parts(struct exporter *x, struct err *e)
 {
     const struct checkpoint *const checkpoint = x->model->checkpoint;
@@ -281,7 +224,7 @@ static bool list_parts(struct exporter *x, struct err *e)
     bool ok = x->prefix != NULL;
     for (size_t i = 0; ok && i < n; i++)
         ok = add_tensor(x, checkpoint_tensor_at(checkpoint, i), x->plan.of_tensor[i]);
-    return (ok && list_tied_head(x) && leave_out_buffers(x)) || err_no_memory(e);
+    return (ok && list_tied_head(x)) || err_no_memory(e);
 }
 
 static bool check_model(const struct exporter *x, struct err *e)

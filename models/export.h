@@ -40,8 +40,6 @@ bool export_finish(struct exporter *x, struct err *e);
 struct export_result {
     size_t n_matrices, n_weights, n_bits; /* quantised: matrices, weights in them, all their bits */
     size_t n_others, other_bytes;         /* matrices that stay though -w at load takes them */
-    size_t n_left_out;                    /* buffers whose names would be taken for others */
-    const char *left_out;                 /* the first, of the exporter */
 };
 const struct export_result *export_result(const struct exporter *x);
 

@@ -76,39 +76,18 @@ other "a text model within another" tests/golden/gemma3-conditional
 names "which is known by patterns" '"re:(.*\\.)?language_model\\.(model\\.)?embed_tokens$"'
 names "and its head, too" '["re:(.*\\.)?lm_head$", "Linear"]'
 
-# beside MODEL DIR NAME TYPE BYTES: DIR is MODEL with one more tensor, of zeros, in a file of its own, and an index of both.
-beside() {
-    cp -r "$1" "$2"
-    mv "$2/model.safetensors" "$2/text.safetensors"
-    header="{\"$3\":{\"dtype\":$4,\"data_offsets\":[0,$5]}}"
-    { printf "\\$(printf %o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c "$5" /dev/zero; } >"$2/zeros.safetensors"
-    {
-        printf '{"weight_map":{"%s":"zeros.safetensors"' "$3"
-        head -c 30000 "$2/text.safetensors" | grep -ao '"[a-z_]*\.[a-z_.0-9]*"' | sed 's/.*/,&:"text.safetensors"/'
-        printf '}}'
-    } >"$2/model.safetensors.index.json"
-}
-
-# With a matrix of the part that sees.
-beside tests/golden/gemma3-conditional "$tmp/seeing" vision_tower.encoder.layers.0.fc1.weight '"F32","shape":[2,2]' 16
+# With a matrix of the part that sees, in a file of its own, and an index of both.
+cp -r tests/golden/gemma3-conditional "$tmp/seeing"
+mv "$tmp/seeing/model.safetensors" "$tmp/seeing/text.safetensors"
+header='{"vision_tower.encoder.layers.0.fc1.weight":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}'
+{ printf "\\$(printf %o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"; head -c 16 /dev/zero; } >"$tmp/seeing/vision.safetensors"
+{
+    printf '{"weight_map":{"vision_tower.encoder.layers.0.fc1.weight":"vision.safetensors"'
+    head -c 30000 "$tmp/seeing/text.safetensors" | grep -ao '"[a-z_]*\.[a-z_.0-9]*"' | sed 's/.*/,&:"text.safetensors"/'
+    printf '}}'
+} >"$tmp/seeing/model.safetensors.index.json"
 other "one that sees" "$tmp/seeing"
 names "whose other parts are named as a whole" ', "re:(.*\\.)?vision_tower(\\..*)?$"'
-
-# Buffers that no part of a model claims, under names that mean something in the new directory.
-layer=model.layers.0.self_attn
-for buffer in $layer.q_proj.weight_scale $layer.q_proj.weight_packed $layer.q_proj.weight_shape $layer.q_proj.weight_zero_point \
-    $layer.q_proj.weight_g_idx $layer.q_proj.bias model.embed_tokens.weight_scale; do
-    beside tests/golden/llama-f16 "$tmp/buffer" $buffer '"I8","shape":[4]' 4
-    for form in q8 q4; do
-        run quantize -m "$tmp/buffer" -w $form -o "$tmp/out-$form"
-        has "$buffer is left out" "^tgen: note: left out: \"$buffer\", which" "$tmp/err"
-        succeeds "and $form opens" score -m "$tmp/out-$form" --ids 5,6,7,8
-    done
-    rm -rf "$tmp/buffer" "$tmp/out-q8" "$tmp/out-q4"
-done
-beside tests/golden/llama-f16 "$tmp/buffer" $layer.bias '"I8","shape":[4]' 4
-other "with a mask" "$tmp/buffer"
-names "which stays" "\"$layer.bias\""
 
 cp -r tests/golden/gemma3-conditional "$tmp/newer"
 LC_ALL=C sed -i 's/language_model\.model\./model.language_model./g' "$tmp/newer/model.safetensors" # as long as before

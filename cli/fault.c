@@ -5,13 +5,13 @@
  */
 #include "cli/fault.h"
 
+#include "cli/terminal.h"
+#include "core/utf8.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "cli/terminal.h"
-#include "core/utf8.h"
 
 static const struct checkpoint *_Atomic watched;
 static const char *label;

@@ -4,13 +4,13 @@
  */
 #include "cli/load.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-
 #include "cli/fault.h"
 #include "cli/locate.h"
 #include "cli/terminal.h"
 #include "core/thread.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
 
 struct load_job {
     struct tokenizer_files files;

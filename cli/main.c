@@ -2,16 +2,16 @@
  * The name of a command -> its function -> the exit code. All that is printed about a failure is
  * printed here.
  */
-#include <fcntl.h>
-#include <signal.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "cli/command.h"
 #include "cli/completions.h"
 #include "cli/help.h"
 #include "cli/terminal.h"
 #include "core/thread.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
 
 /* A descriptor 0, 1 or 2 that came closed would otherwise be the next file that is opened, and the
  * answer would go there. It is opened the wrong way round, so that its use still fails. */

@@ -4,14 +4,14 @@
  */
 #include "cli/terminal.h"
 
+#include "core/clock.h"
+#include "core/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "core/clock.h"
-#include "core/utf8.h"
 
 static const double PROGRESS_DELAY = 0.25; /* seconds; sooner would only flicker */
 

@@ -41,7 +41,7 @@ done
 
 # Own header, then the project's, then the system's; kernels are put together as their .inc files need it.
 for file in $(sources cli tokenizer models core tests | grep '\.c$' | grep -v /kernels/); do
-    awk '/^#include </ { seen = 1 } /^#include ".*\.[ch]"/ && seen { n = 1 } END { exit n }' "$file" ||
+    awk '/^#include </ { seen = 1 } /^#include ".*\.h"/ && seen { n = 1 } END { exit n }' "$file" ||
         bad "$file: an include of the project stands behind the system's"
 done
 

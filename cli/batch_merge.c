@@ -50,6 +50,7 @@ struct merge {
     char *temporary; /* what becomes it */
     int fd;
     size_t n_lines, n_missing, first_missing, n_errors;
+    struct err first_error; /* of the line first_missing, if it is a bad one */
 };
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -224,8 +225,10 @@ static bool copy_lines(struct merge *m, struct err *e)
     while (ok && (state = batch_source_next(&m->source, true, &line, e)) == BATCH_INPUT_LINE) {
         struct place *place = find_place(m, &line);
         m->n_lines++;
-        if (!place && m->n_missing++ == 0)
+        if (!place && m->n_missing++ == 0) {
             m->first_missing = line.number;
+            m->first_error = line.error;
+        }
         if (place) {
             m->n_errors += place->is_error;
             ok = copy(m, place, e);
@@ -253,9 +256,11 @@ static bool refuse_strange(struct merge *m, const struct place *place, struct er
 
 static bool check_complete(struct merge *m, struct err *e)
 {
+    const bool bad = m->first_error.code != ERR_NONE; /* not as the job took it, perhaps */
     if (m->n_missing > 0)
-        return err_set(e, ERR_RUNTIME, "%zu of %zu lines have no answer, the first is line %zu",
-                       m->n_missing, m->n_lines, m->first_missing);
+        return err_set(e, ERR_RUNTIME, "%zu of %zu lines have no answer, the first is line %zu%s%s",
+                       m->n_missing, m->n_lines, m->first_missing, bad ? ": " : "",
+                       bad ? m->first_error.text : "");
     for (size_t i = 0; i < m->n_places; i++)
         if (!m->places[i].used && !m->places[i].is_error) /* errors may be of an earlier input */
             return refuse_strange(m, &m->places[i], e);

@@ -25,13 +25,26 @@ static void open_missing_descriptors(void)
 /* "tgen help" and "tgen help COMMAND". */
 static bool run_help(int argc, char **argv, struct err *e)
 {
-    if (argc <= 2)
+    const char *const name = argc > 2 ? argv[2] : "help";
+    if (argc > 3)
+        return err_set(e, ERR_USAGE, "one command at a time, not \"%s\" as well", argv[3]);
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help_print(command_list, e);
-    const struct command *command = command_find(argv[2]);
-    if (!command || argc > 3)
-        return err_set(e, ERR_USAGE, "there is no command \"%s\"; see tgen help",
-                       argv[command ? 3 : 2]);
+    const struct command *command = command_find(name);
+    if (!command)
+        return err_set(e, ERR_USAGE, "there is no command \"%s\"; see tgen help", name);
     return help_print(command, e);
+}
+
+/* A mistyped command would be a prompt, and a script would take the story for what it asked for. */
+static void tell_near_command(const struct options *o)
+{
+    const char *const word = o->n_plain_words > 0 ? o->words[0] : "";
+    for (const struct command *c = command_list + 1; c->name; c++)
+        if (options_distance(word, strlen(word), c->name) <= strlen(c->name) / 4)
+            terminal_note(o->quiet,
+                          "\"%s\" is taken as the beginning of the prompt; the command is %s", word,
+                          c->name);
 }
 
 static bool run(const struct command *command, const struct options *o, bool named, struct err *e)
@@ -46,6 +59,8 @@ static bool run(const struct command *command, const struct options *o, bool nam
         return err_set(e, ERR_USAGE,
                        "the command goes first: tgen %s ...; as a prompt it goes behind -p or --",
                        o->words[0]);
+    if (!named)
+        tell_near_command(o);
     return command->run(o, e);
 }
 

@@ -243,8 +243,7 @@ struct reader {
     const char *command_name;
 };
 
-/* How many letters have to change to make b of a (Levenshtein), for names of ordinary length. */
-static size_t distance(const char *a, size_t n_a, const char *b)
+size_t options_distance(const char *a, size_t n_a, const char *b)
 {
     enum { LONGEST = 24 };
     size_t row[LONGEST + 1];
@@ -277,7 +276,7 @@ static bool fail_unknown(const struct reader *r, const char *name, size_t n, str
             continue;
         const size_t n_own = strlen(spec->name), n_common = min_size(n, n_own);
         const bool begins = n_common >= 2 && strncmp(name, spec->name, n_common) == 0;
-        const size_t far = begins ? 0 : distance(name, n, spec->name);
+        const size_t far = begins ? 0 : options_distance(name, n, spec->name);
         if (far < least && far < n) {
             least = far;
             nearest = spec->name;

@@ -55,6 +55,10 @@ parts
 sed 2d answers.1-of-2.jsonl >shorter
 cp shorter answers.1-of-2.jsonl
 refuses "a line is missing" 1 "1 of 25 lines have no answer, the first is line" batch --merge prompts.jsonl -o answers.jsonl
+printf 'no JSON\nat all\n' >plain.txt
+run batch --text -n 1 --shard 1/1 -o plain.jsonl plain.txt
+refuses "lines of --text" 1 "2 of 2 lines have no answer, the first is line 1: not a JSON object (--text takes plain lines)" batch --merge plain.txt -o plain.jsonl
+succeeds "and with --text" batch --text --merge plain.txt -o plain.jsonl
 parts
 sed -n 1p answers.1-of-2.jsonl >>answers.2-of-2.jsonl
 refuses "a line is doubled" 1 "line 13 of answers.2-of-2.jsonl answers what was answered already" batch --merge prompts.jsonl -o answers.jsonl

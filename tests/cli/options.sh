@@ -61,6 +61,11 @@ done
 refuses "unknown option" 2 "unknown option --nonsense; see tgen help generate" --nonsense hi
 refuses "unknown letter" 2 "unknown option -x" -x hi
 refuses "unknown letter in a bundle" 2 "unknown option -x" -qx hi
+run -n 1 --temp 0 tokenise hi
+has "a command that is mistyped" '^tgen: note: "tokenise" is taken as the beginning of the prompt; the command is tokenize$' "$tmp/err"
+run -n 1 --temp 0 once upon
+if [ -s "$tmp/err" ]; then fail "no command at all" "$(peek "$tmp/err")"; else ok "no command at all"; fi
+succeeds "help help" help help
 refuses "near miss" 2 "did you mean --temp?" --tmep 0 hi
 refuses "beginning of a name" 2 "did you mean --max-tokens?" --max 5 hi
 refuses "another command's option" 2 "--temp is no option of tgen score" score --temp 0 hi

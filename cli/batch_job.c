@@ -318,8 +318,10 @@ static bool conclude(struct job *j, struct err *e)
     const size_t n = j->n_done + j->source.n_answered;
     const size_t n_errors = j->n_errors + j->source.n_errors;
     if (stream_interrupted()) {
+        const char *const how = j->o->restart ? "; the command goes on without --restart"
+                                              : "; the same command goes on";
         terminal_note(j->o->quiet, "interrupted with %zu line%s answered%s", n, n == 1 ? "" : "s",
-                      j->output.regular ? "; the same command goes on" : "");
+                      j->output.regular ? how : "");
         return err_interrupted(e);
     }
     if (!batch_source_check_end(&j->source, e))

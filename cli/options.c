@@ -246,23 +246,25 @@ struct reader {
 size_t options_distance(const char *a, size_t n_a, const char *b)
 {
     enum { LONGEST = 24 };
-    size_t row[LONGEST + 1];
+    size_t rows[3][LONGEST + 1]; /* of the letters of a; only the last three are looked at */
     const size_t n_b = strlen(b);
     if (n_a > LONGEST || n_b > LONGEST)
         return LONGEST;
-    for (size_t j = 0; j <= n_b; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n_a; i++) {
-        size_t diagonal = row[0];
+    for (size_t i = 0; i <= n_a; i++) {
+        size_t *const row = rows[i % 3], *const above = rows[(i + 2) % 3];
         row[0] = i;
         for (size_t j = 1; j <= n_b; j++) {
-            const size_t change = diagonal + (a[i - 1] != b[j - 1]);
-            const size_t insert = row[j - 1] + 1, remove = row[j] + 1;
-            diagonal = row[j];
-            row[j] = min_size(min_size(change, insert), remove);
+            if (i == 0) {
+                row[j] = j;
+                continue;
+            }
+            const size_t change = above[j - 1] + (a[i - 1] != b[j - 1]);
+            row[j] = min_size(change, min_size(row[j - 1], above[j]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = min_size(row[j], rows[(i + 1) % 3][j - 2] + 1);
         }
     }
-    return row[n_b];
+    return rows[n_a % 3][n_b];
 }
 
 /* The sentence for an option that is unknown, with the one that may have been meant. */

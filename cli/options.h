@@ -160,8 +160,9 @@ struct options {
     bool wants_stdin;     /* "-" */
 };
 
-/* How many letters have to change to make the name b of a's n_a bytes (Levenshtein); many where one
- * of them is longer than names are. */
+/* How many letters have to change, or to swap with the next, to make the name b of a's n_a bytes
+ * (Damerau-Levenshtein, optimal string alignment); many where one of them is longer than names are.
+ */
 size_t options_distance(const char *a, size_t n_a, const char *b);
 
 /* The defaults, with room for what argc arguments can hold. */

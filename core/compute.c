@@ -1,8 +1,8 @@
 /*
  * The thread pool. Threads are made once. A thread that waits, for the next run or at a barrier,
  * spins for a moment, since most waits are short, and then sleeps, since a longer one means that
- * somebody else has the CPU. With more threads than CPUs it sleeps at once: it would spin on the
- * CPU that the thread it waits for needs.
+ * somebody else has the CPU. With more threads than CPUs it sleeps almost at once: it would spin
+ * on the CPU that the thread it waits for needs.
  */
 #include "core/compute.h"
 

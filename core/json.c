@@ -26,7 +26,7 @@
 enum { MAX_VALUES = 1 << 22 };
 
 /* Whether it may hold more: every value but the first stands behind a comma or a bracket. Those in
- * strings count as well, of which no text has as many. */
+ * strings count as well; no real file has that many. */
 static bool holds_too_many(const char *text, size_t n)
 {
     size_t n_values = 1;

@@ -614,10 +614,11 @@ static bool is_ignored(const struct binder *b, const char *name)
     return false;
 }
 
-/* Masks and positions, which modules save as buffers; no parameter has such a type. */
+/* Masks and positions, which modules save as buffers; no parameter has such a type, but the shape
+ * of a packed matrix, X.weight_shape. */
 static bool is_buffer(const struct tensor *t)
 {
-    return t->dtype == DTYPE_BOOL || t->dtype == DTYPE_I64;
+    return (t->dtype == DTYPE_BOOL || t->dtype == DTYPE_I64) && !strstr(t->name, ".weight_");
 }
 
 static bool check_leftovers(const struct binder *b)

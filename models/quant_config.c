@@ -202,9 +202,10 @@ void quant_config_read(struct config *c, const struct json *j, struct quant_conf
 
 bool quant_config_ignores(const char *name)
 {
-    static const char *const endings[] = {".input_scale",      ".output_scale", ".activation_scale",
-                                          ".input_zero_point", ".k_scale",      ".v_scale",
-                                          ".kv_scale",         ".q_scale"};
+    static const char *const endings[] = {
+        ".input_scale",       ".output_scale", ".activation_scale", ".input_zero_point",
+        ".k_scale",           ".v_scale",      ".kv_scale",         ".q_scale",
+        ".output_zero_point", ".k_zero_point", ".v_zero_point",     ".q_zero_point"};
     const size_t n = strlen(name);
     for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
         const size_t n_ending = strlen(endings[i]);

@@ -32,14 +32,16 @@
 #include <stdlib.h>
 
 enum {
-    /* Expressions of models need 1 to 30 steps a byte for the worst texts, some 3,000 where one
-     * counts a million digits by threes. A step takes 0.1 to 10 ns. */
+    /* Expressions of models need 1 to 30 steps a byte for the worst texts. One that looks on to the
+     * end of each run of digits needs as many as the run is long, so it takes runs of some 20,000.
+     * A step takes 0.1 to 10 ns. */
     STEPS = 100000000,
     STEPS_PER_BYTE = 4000,
     QUICK_BYTES = 128, /* in which a match is looked for first, and its limit in pcre2's steps */
     QUICK_LIMIT = 64,
     /* To come back to: a word that is matched a character at a time takes 100 bytes for each. */
     STACK_MAX = 256 << 20,
+    STACK_MIN = 1 << 20, /* where the process may not have as many addresses */
     MAX_PATTERN = 65536, /* pcre2 compiles none to more bytes than that */
     MAX_GROUPS = 250,
     MAX_CLASSES = 16
@@ -575,10 +577,13 @@ static const struct counted *counted(struct regex_scratch *s, const struct regex
     for (size_t i = 0; i < s->n_counted; i++)
         if (s->counted[i].of == r)
             return &s->counted[i];
+    for (size_t most = STACK_MAX; !s->stack && most >= STACK_MIN; most /= 2) /* of addresses */
+        s->stack = pcre2_jit_stack_create(32 << 10, most, NULL);
     if (!s->stack) {
-        s->stack = pcre2_jit_stack_create(32 << 10, STACK_MAX, NULL);
-        pcre2_jit_stack_assign(s->counting, NULL, s->stack);
+        err_no_memory(e);
+        return NULL;
     }
+    pcre2_jit_stack_assign(s->counting, NULL, s->stack);
     struct counted *list =
         grow_array(s->counted, &s->counted_capacity, s->n_counted + 1, sizeof *list, 4);
     if (!list) {
@@ -640,8 +645,8 @@ static bool gives_up(const struct regex_scratch *s, int rc, struct err *e)
     }
     if (rc == PCRE2_ERROR_JIT_STACKLIMIT || rc == PCRE2_ERROR_HEAPLIMIT) {
         return err_set(e, ERR_LOAD,
-                       "a regular expression of the tokenizer gives up: it takes more than %d MiB "
-                       "of memory for one word",
+                       "a regular expression of the tokenizer gives up: it takes more memory for "
+                       "one word than the %d MiB or less that it may have",
                        STACK_MAX >> 20);
     }
     char why[128] = "";

@@ -42,7 +42,7 @@ void family_gemma_base(struct config *c, struct model_spec *spec)
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_gemma_base(c, spec);
-    const char *const act = json_text(json_get(c->root, "hidden_act"), "gelu");
+    const char *const act = config_text(c, c->root, "hidden_act", "gelu");
     if (strcmp(act, "gelu") != 0 && strcmp(act, "gelu_pytorch_tanh") != 0)
         config_fail(c, "\"hidden_act\": \"%s\" is not supported", act);
     config_require_bool(c, "attention_bias", false);

@@ -63,6 +63,8 @@ refuses "unknown letter" 2 "unknown option -x" -x hi
 refuses "unknown letter in a bundle" 2 "unknown option -x" -qx hi
 run -n 1 --temp 0 tokenise hi
 has "a command that is mistyped" '^tgen: note: "tokenise" is taken as the beginning of the prompt; the command is tokenize$' "$tmp/err"
+run -n 1 --temp 0 scoer hi
+has "with two letters swapped" '; the command is score$' "$tmp/err"
 run -n 1 --temp 0 once upon
 if [ -s "$tmp/err" ]; then fail "no command at all" "$(peek "$tmp/err")"; else ok "no command at all"; fi
 succeeds "help help" help help

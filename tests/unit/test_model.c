@@ -339,6 +339,11 @@ static void test_tensors(void **state)
     }
 
     tensors[N_TENSORS] =
+        (struct stored){"model.layers.0.self_attn.q_proj.weight_shape", "I64", {2, 0}};
+    write_tensors(tensors, N_TENSORS + 1, 0);
+    check_refused("q_proj.weight_shape", "no use"); /* no buffer, but a part of a packed matrix */
+
+    tensors[N_TENSORS] =
         (struct stored){"model.layers.0.self_attn.qkv_proj.weight", "F32", {2 * HIDDEN, HIDDEN}};
     write_tensors(tensors, N_TENSORS + 1, 0);
     check_refused("q_proj", "qkv_proj");

@@ -34,6 +34,13 @@ static inline bool bytes_equal(struct bytes a, const char *text)
     return a.size == n && memcmp(a.data, text, n) == 0;
 }
 
+/* Whether the text ends so, behind something else. */
+static inline bool text_ends_in(const char *text, const char *ending)
+{
+    const size_t n = strlen(text), n_ending = strlen(ending);
+    return n > n_ending && memcmp(text + n - n_ending, ending, n_ending) == 0;
+}
+
 /* a * b and a + b into *out; false on overflow. For every size that a file or a user decides. */
 static inline bool checked_mul(size_t a, size_t b, size_t *out)
 {

@@ -127,13 +127,6 @@ bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, 
     return ok;
 }
 
-static bool ends_in(const char *name, const char *ending)
-{
-    size_t n = strlen(name);
-    size_t n_ending = strlen(ending);
-    return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
-}
-
 bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct bytes *out,
                             struct err *e)
 {
@@ -143,7 +136,7 @@ bool checkpoint_file_ending(struct checkpoint *c, const char *ending, struct byt
         return err_set(e, ERR_LOAD, "cannot be listed: %s", strerror(errno));
     char first[sizeof((struct dirent *)0)->d_name] = "";
     for (const struct dirent *entry; (errno = 0, entry = readdir(dir));)
-        if (ends_in(entry->d_name, ending) && (!*first || strcmp(entry->d_name, first) < 0))
+        if (text_ends_in(entry->d_name, ending) && (!*first || strcmp(entry->d_name, first) < 0))
             memcpy(first, entry->d_name, strlen(entry->d_name) + 1);
     const int error = errno;
     closedir(dir);

@@ -17,6 +17,12 @@ enum utf8_state {
  * "maximal subpart" that one U+FFFD stands for. */
 enum utf8_state utf8_next(const char *text, size_t n, size_t *size);
 
+/* Whether the byte is one of a character, but not its first. */
+static inline bool utf8_is_continuation(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
 /* The bytes of text[0..n) that lie before a character cut short by the end. */
 size_t utf8_whole(const char *text, size_t n);
 

@@ -55,12 +55,6 @@ struct exporter {
 static const char index_name[] = "model.safetensors.index.json";
 static const char weight_ending[] = ".weight";
 
-static bool ends_in(const char *name, const char *ending)
-{
-    const size_t n = strlen(name), n_ending = strlen(ending);
-    return n > n_ending && strcmp(name + n - n_ending, ending) == 0;
-}
-
 static char *join_text(struct arena *arena, const char *a, size_t n_a, const char *b)
 {
     char *const text = arena_alloc(arena, n_a + strlen(b) + 1);
@@ -75,7 +69,7 @@ static char *join_text(struct arena *arena, const char *a, size_t n_a, const cha
 static bool is_linear(const struct quantize_matrix *matrix)
 {
     return !matrix->from.transposed && matrix->tensor->n_dims == 2 &&
-           ends_in(matrix->tensor->name, weight_ending);
+           text_ends_in(matrix->tensor->name, weight_ending);
 }
 
 static bool is_tied_head(const struct exporter *x, const struct quantize_matrix *matrix)
@@ -131,7 +125,7 @@ static bool add_quantised(struct exporter *x, struct quantize_matrix *matrix, co
 static bool add_stored(struct exporter *x, const struct tensor *t, const char *name,
                        const char *file)
 {
-    if (t->n_dims >= 2 && ends_in(name, weight_ending)) {
+    if (t->n_dims >= 2 && text_ends_in(name, weight_ending)) {
         const size_t n = strlen(name) - (sizeof weight_ending - 1);
         const char *const module = join_text(&x->arena, name, n, "");
         if (!module)
@@ -496,7 +490,7 @@ static bool is_left_behind(const char *name)
     static const char *const endings[] = {".safetensors", ".bin",  ".pt",      ".pth", ".gguf",
                                           ".h5",          ".onnx", ".msgpack", ".ckpt"};
     for (size_t i = 0; i < ARRAY_LEN(endings); i++)
-        if (ends_in(name, endings[i]))
+        if (text_ends_in(name, endings[i]))
             return true;
     return strcmp(name, index_name) == 0 || strcmp(name, "pytorch_model.bin.index.json") == 0 ||
            strcmp(name, "config.json") == 0;

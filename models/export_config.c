@@ -19,11 +19,6 @@ static void print_bytes(FILE *out, struct bytes text)
     fwrite(text.data, 1, text.size, out);
 }
 
-static bool is_key(struct bytes key, const char *name)
-{
-    return key.size == strlen(name) && memcmp(key.data, name, key.size) == 0;
-}
-
 static void print_key(FILE *out, struct bytes key, bool *first)
 {
     fprintf(out, "%s\n  \"", *first ? "" : ",");
@@ -251,8 +246,9 @@ static bool copy_members(FILE *out, struct bytes text, bool untie, bool *first, 
     bool ok = json_scan_object(&s);
     fprintf(out, "{");
     while (ok && json_scan_member(&s, &key)) {
-        const bool nested = is_key(key, "text_config"), tie = is_key(key, "tie_word_embeddings");
-        const bool dropped = is_key(key, "quantization_config") || (untie && tie);
+        const bool nested = bytes_equal(key, "text_config"),
+                   tie = bytes_equal(key, "tie_word_embeddings");
+        const bool dropped = bytes_equal(key, "quantization_config") || (untie && tie);
         bool first_nested = true;
         if (!dropped)
             print_key(out, key, first); /* before the next call spends it */

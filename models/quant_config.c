@@ -206,11 +206,8 @@ bool quant_config_ignores(const char *name)
         ".input_scale",       ".output_scale", ".activation_scale", ".input_zero_point",
         ".k_scale",           ".v_scale",      ".kv_scale",         ".q_scale",
         ".output_zero_point", ".k_zero_point", ".v_zero_point",     ".q_zero_point"};
-    const size_t n = strlen(name);
-    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
-        const size_t n_ending = strlen(endings[i]);
-        if (n >= n_ending && strcmp(name + n - n_ending, endings[i]) == 0)
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++)
+        if (text_ends_in(name, endings[i]))
             return true;
-    }
     return false;
 }

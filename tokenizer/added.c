@@ -35,7 +35,7 @@ static size_t char_before(const struct piece *in, size_t at)
 {
     do {
         at--;
-    } while (at > 0 && ((unsigned char)in->data[at] & 0xC0) == 0x80);
+    } while (at > 0 && utf8_is_continuation(in->data[at]));
     return at;
 }
 

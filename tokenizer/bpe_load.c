@@ -377,7 +377,7 @@ static void find_bytes(struct tokenizer *t)
 static uint32_t last_char(struct bytes piece)
 {
     size_t at = piece.size - 1;
-    while (at > 0 && (piece.data[at] & 0xC0) == 0x80)
+    while (at > 0 && utf8_is_continuation((char)piece.data[at]))
         at--;
     return utf8_get((const char *)piece.data + at);
 }

@@ -120,7 +120,7 @@ static bool run_strip(struct text *out, const struct piece *in, const struct nor
         start += utf8_size(in->data[start]);
     while (z->right && end > start) {
         size_t last = end - 1;
-        while (last > start && ((unsigned char)in->data[last] & 0xC0) == 0x80)
+        while (last > start && utf8_is_continuation(in->data[last]))
             last--;
         if (!unicode_is_space(utf8_get(in->data + last)))
             break;

@@ -28,11 +28,6 @@ static bool can_stop(const struct tokenizer *t)
     return pretokenize_is_open(t) && normalize_may_cut(t, 'a') && !t->added.single_word;
 }
 
-static bool is_continuation(char c)
-{
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
 /* The caller's character at s[0..n), which may be none. */
 static uint32_t char_at(const char *s, size_t n)
 {
@@ -46,7 +41,7 @@ static size_t whole_chars(const char *text, size_t n)
 {
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         char c = text[n - back];
-        if (!is_continuation(c))
+        if (!utf8_is_continuation(c))
             return utf8_size(c) > back ? n - back : n;
     }
     return n;
@@ -58,7 +53,7 @@ static bool space_before(const char *text, size_t at)
 {
     size_t i = at;
     while (i > 0 && at - i < 4)
-        if (!is_continuation(text[--i]))
+        if (!utf8_is_continuation(text[--i]))
             return unicode_is_space(char_at(text + i, at - i));
     return false;
 }
@@ -124,7 +119,7 @@ static bool cut_open(struct encoder *en, const struct added_set *set, const stru
     /* Behind `end` tokens may begin that are not there yet, and one more character is looked at. */
     size_t hold = set->longest + 4;
     size_t end = in->n > hold ? in->n - hold : 0;
-    while (end > 0 && is_continuation(in->data[end]))
+    while (end > 0 && utf8_is_continuation(in->data[end]))
         end--;
     size_t done = 0;
     struct added_search search = {0};
@@ -149,7 +144,7 @@ static bool cut_open(struct encoder *en, const struct added_set *set, const stru
     while (en->t->added.lstrip && end > done && space_before(in->data, end))
         do {
             end--;
-        } while (is_continuation(in->data[end]));
+        } while (utf8_is_continuation(in->data[end]));
     struct piece rest = piece_slice(in, done, max_size(end, done));
     return rest.n == 0 || plain_open(en, &rest);
 }
@@ -170,7 +165,7 @@ static bool raw_open(struct encoder *en, const struct piece *in)
     do {
         do {
             end--;
-        } while (end > 0 && is_continuation(in->data[end]));
+        } while (end > 0 && utf8_is_continuation(in->data[end]));
     } while (end > 0 && !normalize_may_cut(en->t, utf8_get(in->data + end)));
     struct piece certain = piece_slice(in, 0, end);
     struct piece normal;

@@ -629,7 +629,7 @@ static bool run_quick(const struct regex *r, struct regex_scratch *s, const char
     size_t end = n - from > QUICK_BYTES ? from + QUICK_BYTES : n;
     if (r->caret && end < n)
         return false;
-    while (end < n && ((unsigned char)text[end] & 0xC0) == 0x80)
+    while (end < n && utf8_is_continuation(text[end]))
         end--;
     *rc = run(r->code, r->jit, s, s->quick, text, end, from, open || end < n);
     return end == n ? is_over(*rc) : *rc >= 0 && pcre2_get_ovector_pointer(s->match)[0] < end;

@@ -656,6 +656,22 @@ static void wordpiece(void **state)
     tokenizer_free(t);
 }
 
+/* Where the n tokens of the text come from. */
+static void expect_spans(struct tokenizer *t, const char *text, const struct token_span *want,
+                         size_t n)
+{
+    struct err e = {0};
+    struct ids ids = {0};
+    struct token_spans where = {0};
+    struct encoder *en = encoder_new(t, &e);
+    assert_true(encoder_encode_spans(en, text, strlen(text), 0, &ids, &where, &e));
+    assert_int_equal(where.n, n);
+    assert_memory_equal(where.at, want, n * sizeof *want);
+    ids_free(&ids);
+    token_spans_free(&where);
+    encoder_free(en);
+}
+
 static void spans(void **state)
 {
     (void)state;
@@ -669,16 +685,7 @@ static void spans(void **state)
     static const char text[] = "a ae\xCC\x81"
                                "a";
     static const struct token_span want[] = {{0, 1}, {1, 3}, {3, 4}, {6, 7}};
-    struct err e = {0};
-    struct ids ids = {0};
-    struct token_spans where = {0};
-    struct encoder *en = encoder_new(t, &e);
-    assert_true(encoder_encode_spans(en, text, strlen(text), 0, &ids, &where, &e));
-    assert_int_equal(where.n, ARRAY_LEN(want));
-    assert_memory_equal(where.at, want, sizeof want);
-    ids_free(&ids);
-    token_spans_free(&where);
-    encoder_free(en);
+    expect_spans(t, text, want, ARRAY_LEN(want));
     tokenizer_free(t);
 }
 
@@ -690,16 +697,7 @@ static void spans_of_affixes(void **state)
         .model = "{\"type\":\"BPE\",\"vocab\":{\"?\":0,\"<0x78>\":1,\"<0x21>\":2},\"merges\":[],"
                  "\"byte_fallback\":true,\"end_of_word_suffix\":\"!!\"}"});
     static const struct token_span want[] = {{0, 1}, {1, 2}, {2, 2}, {2, 2}};
-    struct err e = {0};
-    struct ids ids = {0};
-    struct token_spans where = {0};
-    struct encoder *en = encoder_new(t, &e);
-    assert_true(encoder_encode_spans(en, "xx", 2, 0, &ids, &where, &e));
-    assert_int_equal(where.n, ARRAY_LEN(want));
-    assert_memory_equal(where.at, want, sizeof want);
-    ids_free(&ids);
-    token_spans_free(&where);
-    encoder_free(en);
+    expect_spans(t, "xx", want, ARRAY_LEN(want));
     tokenizer_free(t);
 }
 

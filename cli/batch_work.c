@@ -48,7 +48,8 @@ static bool make_ids(const struct batch_tools *tools, struct batch_work *w, stru
     return true;
 }
 
-static void check_ids(const struct batch_tools *tools, struct batch_work *w)
+/* is_text: the ids are the tokenizer's, so what the model lacks is the directory's fault. */
+static void check_ids(const struct batch_tools *tools, struct batch_work *w, bool is_text)
 {
     const int n_vocab = model_info(tools->loaded.model)->vocab_size;
     struct err *error = &w->line.error;
@@ -62,8 +63,9 @@ static void check_ids(const struct batch_tools *tools, struct batch_work *w)
                 w->ids.n, tools->n_context);
     for (size_t i = 0; i < w->ids.n && error->code == ERR_NONE; i++) {
         if (w->ids.id[i] >= n_vocab)
-            err_set(error, ERR_USAGE, "the token id %d is outside the vocabulary of %d",
-                    (int)w->ids.id[i], n_vocab);
+            err_set(error, is_text ? ERR_LOAD : ERR_USAGE,
+                    "%s id %d is outside the vocabulary of %d",
+                    is_text ? "the tokenizer's" : "the token", (int)w->ids.id[i], n_vocab);
     }
 }
 
@@ -108,9 +110,10 @@ struct batch_work *batch_work_new(const struct batch_tools *tools, struct batch_
     *line = (struct batch_line){.number = 0};
     if (w->line.error.code != ERR_NONE)
         return w;
+    const bool is_text = w->line.prompt_ids.n == 0;
     bool ok = make_ids(tools, w, e);
     if (ok)
-        check_ids(tools, w);
+        check_ids(tools, w, is_text);
     if (ok && tools->task == BATCH_GENERATE && w->line.error.code == ERR_NONE)
         ok = begin_reply(tools, w, e);
     if (!ok) {

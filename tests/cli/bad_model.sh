@@ -140,6 +140,7 @@ if [ -f "$miniature/model.safetensors" ]; then
     mkdir "$tmp/small"
     cp "$miniature/config.json" "$miniature/model.safetensors" "$tales/tokenizer.json" "$tmp/small"
     refuses "ids beyond the model's vocabulary" 3 "the model takes only 0 to 127" -m "$tmp/small" "Once upon a time"
+    refuses "to choose, too" 3 "is outside the vocabulary of 128" choose -m "$tmp/small" -p "Once upon a time" " there" " was"
     run -m "$tmp/small" --temp 0 --ignore-eos --print-ids -n 3 --ids 5
     if [ "$(wc -l <"$tmp/out")" -eq 3 ]; then ok "ids within it"; else fail "ids within it" "$(peek "$tmp/err")"; fi
 else

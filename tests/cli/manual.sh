@@ -26,6 +26,25 @@ for default in $("$TGEN" --help | tr -d '\n' | grep -o -e '--[a-z-]* [A-Z]  *[^(
         fail "the manual's default of $default" "$(sed -n "/^\.B.*$option /,/^\.TP/p" "$manual" | grep Default)"
     fi
 done
+
+# ---- JSON ----------------------------------------------------------------------------------------------------------
+
+# names_keys COMMAND ARGS...: what its --json prints has no key that the manual does not name.
+sed -n '/^\.SH JSON/,/^\.SH EXIT/p' "$manual" | tr -c 'a-z0-9_' '\n' | sort -u >"$tmp/named"
+names_keys() {
+    succeeds "$1 --json" "$@" --json
+    tr '{,' '\n\n' <"$tmp/out" | sed -n 's/^"\([a-z0-9_]*\)":.*/\1/p' | sort -u >"$tmp/keys"
+    unnamed=$(comm -23 "$tmp/keys" "$tmp/named" | tr '\n' ' ')
+    if [ -s "$tmp/keys" ] && [ -z "$unnamed" ]; then ok "the manual's keys of $1"; else fail "the manual's keys of $1" "not there: $unnamed"; fi
+}
+names_keys generate -n 4 "Once upon a time"
+names_keys score "Once upon a time"
+names_keys choose -p "Once upon a" " time" " dog"
+names_keys tokenize hi
+names_keys detokenize 574
+names_keys quantize -q -w q8 -o "$tmp/quantised"
+names_keys bench -p 8 -n 2 -r 1
+
 for code in 0 1 2 3 4 130; do
     if sed -n '/^\.SH EXIT/,/^\.SH ENV/p' "$manual" | grep -qx $code; then ok "exit $code"; else fail "exit $code" "not in the manual"; fi
 done

@@ -43,6 +43,8 @@ static bool check_logits(const struct scoring *s, const char *path, struct err *
 {
     struct stat logits, text;
     const char *file = s->run.o->file, *holds = NULL;
+    if (strcmp(path, "-") == 0)
+        return err_set(e, ERR_USAGE, "--logits needs a file: standard output has the scores");
     if (stat(path, &logits) != 0)
         return true;
     if (file && stat(file, &text) == 0 && is_same(&text, &logits))

@@ -43,6 +43,7 @@ for ids in x '1 x' -1 1.5 2147483648 99999999999999999999 '1;2' 0x1; do
 done
 refuses "--ids beyond the vocabulary" 2 "--ids: 4096 is outside the vocabulary of 4096" --ids "1 4096"
 refuses "--ids of nothing" 2 "no token to begin with" --ids " "
+refuses "--logits -" 2 "--logits needs a file" score --logits - hi
 refuses "--logits nowhere" 1 "cannot write to $tmp/no/file" score --logits "$tmp/no/file" hi
 
 for option in --model --prompt --file --ids --max-tokens --context --threads --temp --top-k --top-p --min-p \

@@ -171,11 +171,19 @@ static bool parse_whole_or(const struct option_spec *spec, const char *text, int
     return true;
 }
 
+/* Of most options the last one counts, but a part of the prompt must not get lost. */
+static bool is_prompt(enum option_id id)
+{
+    return id == OPT_PROMPT || id == OPT_FILE || id == OPT_PROMPT_FILE || id == OPT_IDS;
+}
+
 /* Puts the value (NULL for a flag) where the table says. */
 static bool store(struct options *o, enum option_id id, const char *text, struct err *e)
 {
     const struct option_spec *spec = &options_table[id];
     void *place = (char *)o + spec->offset;
+    if (is_prompt(id) && o->given[id])
+        return err_set(e, ERR_USAGE, "--%s is given twice", spec->name);
     o->given[id] = true;
     switch (spec->kind) {
     case OPTION_FLAG:

@@ -59,6 +59,8 @@ touch "$tmp/secret"
 chmod 000 "$tmp/secret"
 forbidden "a file without permission" 1 -f "$tmp/secret"
 refuses "-p and an argument" 2 'given twice: with -p and as "b"' -p a b
+refuses "two files" 2 "--file is given twice" -f "$tmp/file" -f "$tmp/file"
+refuses "--ids twice" 2 "--ids is given twice" --ids 1 --ids 2
 refuses "--ids and an argument" 2 "given twice: with --ids" --ids 1 a
 refuses "--ids and -f" 2 "given twice: with --ids" --ids 1 -f "$tmp/file"
 refuses "--ids and -" 2 "given twice: with --ids" --ids 1 -

@@ -38,7 +38,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
     return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Logits never take the place of the text that was read, or of the model. */
+/* Logits never take the place of the scores, of the text that was read, or of the model. */
 static bool check_logits(const struct scoring *s, const char *path, struct err *e)
 {
     struct stat logits, text;

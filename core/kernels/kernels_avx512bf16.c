@@ -38,7 +38,7 @@ enum {
     BF_X_MAX = 256,
     BF_STREAMS = 4,
     BF_LONG = 512,        /* values of a row from which on few rows of x ask for it */
-    BF_AHEAD = 38 * LINE, /* bytes; 36 to 38 lines are best on Zen 5, from 40 on slower */
+    BF_AHEAD = 36 * LINE, /* bytes; 34 to 38 lines are best on Zen 5, from 40 on slower */
     BF_ROWS_TURN = 64,
     BF_ORDER = 4, /* rows of x up to which strips are asked for in order */
     BF_SUMS = 4096,
@@ -264,7 +264,7 @@ INLINE void bf_few_tile(const struct linear_args *a, bool f8, vf *sums, const st
     for (size_t k = 0; k < whole; k += taken) {
         if (n_g == 1 || f8)
             UNROLLED_FOR (size_t s = 0; s < n_g * BF_STREAMS; s++)
-                __builtin_prefetch(w[s].w + k * bf_size(f8) + ahead);
+                stream_ask(w[s].w + k * bf_size(f8) + ahead, kernels_passes_l2);
         bf_step(acc, x, w, f8, k, taken, bf_group(a, f8, k0 + k), n_x, n_g);
     }
     if (whole < n)

@@ -648,6 +648,7 @@ INLINE void bf_cols_few(const struct linear_args *a, size_t strip_k)
         const struct bf_part p = {c, n, first, stride, sums};
         struct ahead ahead =
             strips_of(bf_w(a, 0, c) - over, 2 * a->w_stride, 2 * (n + over), a->n_k, strip_k);
+        ahead.past_l2 = kernels_passes_l2; /* a vector is a line: none is come back to */
         const size_t n_sums = (n + over + BF_LANES - 1) / BF_LANES * BF_LANES;
         size_t k = 0;
         for (size_t i = 0; i < a->n_x; i++)

@@ -139,9 +139,7 @@ static void at_rows(const struct ab_block *b, struct attend_row *rows, size_t n)
     for (size_t i = 0; i < n; i++)
         seen[i] = row_seen(b->a, &rows[i]);
     at_scores(b, rows, n, scores);
-    for (size_t i = 0; i < n; i += AB_FEW)
-        ab_softmax(b->a, rows + i, seen + i, scores + i * ATTEND_BLOCK, weights + i * ATTEND_BLOCK,
-                   at_most(n - i, AB_FEW));
+    ab_softmax(b->a, rows, seen, scores, weights, n);
     memory_is_written();
     at_values(b, rows, seen, n, weights);
 }
@@ -166,7 +164,7 @@ static void at_hide(const struct ab_block *b)
 static void at_attend(const struct attend_args *a, int type)
 {
     struct ab_block b = {.a = a, .type = type};
-    ab_to_pairs(&b);
+    ab_to_pairs(&b, true);
     at_hide(&b);
     at_open(at_most(a->n_rows, T_ROWS), (a->k_dim + 1) / 2 % T_PAIRS);
     for (size_t i = 0; i < a->n_rows; i += T_ROWS)

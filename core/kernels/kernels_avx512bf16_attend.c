@@ -16,22 +16,21 @@
 /*
  * A tile is up to AB_X rows times AB_V vectors of sums, or up to AB_FEW rows times half as many.
  * The rows of one tile read the cache as it lies; for more of them a block is brought to pairs
- * once, in the room. The weights of AB_ROWS rows are on the stack, 12 KB.
+ * once, in the room. Scores and weights of AB_ROWS rows are on the stack, 36 KB.
  */
-enum { AB_X = 6, AB_ROWS = 96 };
+enum { AB_X = 6 };
 
 /* What tiles read: of N_CACHE_TYPES the room. */
 enum { CACHE_PAIRS = N_CACHE_TYPES };
 
-/* What few rows will look at next, n_dims of it, in as many turns as there are steps over this
- * block: however little of it is seen, all of the next is asked for. */
-INLINE struct ahead ab_ahead(int type, const void *next, size_t n_dims, size_t n_steps)
+/* What the rows will look at next, n_dims of it, in n_turns: however little of this block is seen,
+ * all of the next is asked for. */
+INLINE struct ahead ab_ahead(const struct ab_block *b, const void *next, size_t n_dims,
+                             size_t n_turns)
 {
-    if (type == CACHE_PAIRS || next == NULL)
-        return (struct ahead){.n_rows = 0};
-    const size_t n = n_dims * ATTEND_BLOCK * cache_size(type);
-    struct ahead ahead = ahead_in_turns(next, n, n, 1, n_steps);
-    if (n_steps == 0)
+    const size_t n = n_dims * ATTEND_BLOCK * cache_size(b->type);
+    struct ahead ahead = ahead_in_turns(next, n, n, next ? 1 : 0, n_turns);
+    if (n_turns == 0)
         ahead_turn(&ahead);
     return ahead;
 }
@@ -52,7 +51,7 @@ INLINE void ab_scores(float *scores, const struct ab_block *b, const struct atte
         UNROLLED_FOR (size_t v = 0; v < n_v; v++)
             k[v] = type == CACHE_PAIRS ? vi_load(b->k + d / 2 * AB_V + v0 + v)
                                        : ab_keys(a, type, d, (v0 + v) * V_LANES);
-        if (type != CACHE_PAIRS)
+        if (next)
             ahead_turn(next);
         UNROLLED_FOR (size_t i = 0; i < n_x; i++) {
             const vi q = bf_pair((const uint16_t *)rows[i].q + d);
@@ -67,22 +66,23 @@ INLINE void ab_scores(float *scores, const struct ab_block *b, const struct atte
 
 /* ---- values ---- */
 
-/* acc[i] += the pairs [begin, end) of positions, whole ones, for n_v vectors from d on. */
+/* acc[i] = factors[i] * acc[i] + the pairs [begin, end) of positions, whole ones, for n_v vectors
+ * from d on. */
 INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *rows,
-                           const uint16_t *weights, int type, size_t d, size_t begin, size_t end,
-                           size_t n_x, size_t n_v, struct ahead *next)
+                           const struct seen *seen, const uint16_t *weights, int type, size_t d,
+                           size_t begin, size_t end, size_t n_x, size_t n_v, struct ahead *next)
 {
     const struct attend_args *const a = b->a;
     vf acc[AB_FEW][AB_V];
     vi value[AB_V];
     UNROLLED_FOR (size_t i = 0; i < n_x; i++)
         UNROLLED_FOR (size_t v = 0; v < n_v; v++)
-            acc[i][v] = v_load(rows[i].acc + d + v * V_LANES);
+            acc[i][v] = v_load(rows[i].acc + d + v * V_LANES) * v_set(seen[i].factor);
     for (size_t p = begin; p < end; p++) {
         UNROLLED_FOR (size_t v = 0; v < n_v; v++)
             value[v] = type == CACHE_PAIRS ? vi_load(b->v + (p * a->v_dim + d) / V_LANES + v)
                                            : ab_values(a, type, 2 * p, d + v * V_LANES);
-        if (type != CACHE_PAIRS)
+        if (next)
             ahead_turn(next);
         UNROLLED_FOR (size_t i = 0; i < n_x; i++) {
             const vi w = bf_pair(weights + i * ATTEND_BLOCK + 2 * p);
@@ -96,48 +96,62 @@ INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *ro
 }
 
 INLINE void ab_values_pairs(const struct ab_block *b, const struct attend_row *rows,
-                            const uint16_t *weights, int type, size_t begin, size_t end, size_t n_x)
+                            const struct seen *seen, const uint16_t *weights, int type,
+                            size_t begin, size_t end, size_t n_x)
 {
     const size_t v_dim = b->a->v_dim, n_v = n_x <= AB_X ? AB_V : AB_V / 2;
     const size_t n_steps = (v_dim + n_v * V_LANES - 1) / (n_v * V_LANES) * (end - begin);
-    struct ahead next = ab_ahead(type, b->a->next_v, v_dim, n_steps);
+    struct ahead asked, *next = NULL;
     size_t d = 0;
+    if (type != CACHE_PAIRS) {
+        asked = ab_ahead(b, b->a->next_v, v_dim, n_steps);
+        next = &asked;
+    }
     for (; d + n_v * V_LANES <= v_dim; d += n_v * V_LANES)
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v, &next);
+        ab_values_tile(b, rows, seen, weights, type, d, begin, end, n_x, n_v, next);
     switch ((v_dim - d) / V_LANES) {
     case 3:
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 3 ? 3 : 0, &next);
+        ab_values_tile(b, rows, seen, weights, type, d, begin, end, n_x, n_v > 3 ? 3 : 0, next);
         break;
     case 2:
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, n_v > 2 ? 2 : 0, &next);
+        ab_values_tile(b, rows, seen, weights, type, d, begin, end, n_x, n_v > 2 ? 2 : 0, next);
         break;
     case 1:
-        ab_values_tile(b, rows, weights, type, d, begin, end, n_x, 1, &next);
+        ab_values_tile(b, rows, seen, weights, type, d, begin, end, n_x, 1, next);
         break;
     default:
         break;
     }
 }
 
-/* One row over the pairs that hold positions of [begin, end), and nothing else of them: what is
- * behind the last position is in no cache yet. */
-static void ab_values_edge(const struct attend_args *a, const struct attend_row *row,
+/* Positions j and j + 1 of the values, V_LANES dimensions from d on, as pairs; what is not in
+ * [begin, end) is zero, and not looked at in a cache as it lies: it may not be there yet. */
+INLINE vi ab_values_seen(const struct ab_block *b, int type, size_t j, size_t d, size_t begin,
+                         size_t end)
+{
+    const bool first = j >= begin, second = j + 1 < end;
+    if (type == CACHE_PAIRS)
+        return b->v[(j / 2 * b->a->v_dim + d) / V_LANES] &
+               vi_set((first ? 0xffff : 0) | (second ? INT32_C(-0x10000) : 0));
+    return ab_pair(first ? ab_value(b->a, type, j, d) : v_set(0),
+                   second ? ab_value(b->a, type, j + 1, d) : v_set(0));
+}
+
+/* One row over the pairs that hold positions of [begin, end). */
+INLINE void ab_values_edge(const struct ab_block *b, const struct attend_row *row,
                            const uint16_t *weights, int type, size_t begin, size_t end)
 {
-    for (size_t j = begin / 2 * 2; j < end; j += 2) {
-        const bool first = j >= begin, second = j + 1 < end;
-        const vi w = bf_pair(weights + j);
-        for (size_t d = 0; d < a->v_dim; d += V_LANES) {
-            const vi pair = ab_pair(first ? ab_value(a, type, j, d) : v_set(0),
-                                    second ? ab_value(a, type, j + 1, d) : v_set(0));
-            v_store(row->acc + d, bf_dot(v_load(row->acc + d), w, pair));
-        }
+    for (size_t d = 0; begin < end && d < b->a->v_dim; d += V_LANES) {
+        vf acc = v_load(row->acc + d);
+        for (size_t j = begin / 2 * 2; j < end; j += 2)
+            acc = bf_dot(acc, bf_pair(weights + j), ab_values_seen(b, type, j, d, begin, end));
+        v_store(row->acc + d, acc);
     }
 }
 
 /* The pairs that all rows of a tile see go together, the rest before and behind it row by row. */
-INLINE void ab_values_rows(const struct ab_block *b, const struct attend_row *rows,
-                           const struct seen *seen, const uint16_t *weights, int type, size_t n_x)
+INLINE void ab_gather_tile(const struct ab_block *b, int type, struct attend_row *rows,
+                           const uint16_t *weights, struct seen *seen, size_t n_x)
 {
     size_t begin = 0, end = ATTEND_BLOCK;
     for (size_t i = 0; i < n_x; i++) {
@@ -148,23 +162,26 @@ INLINE void ab_values_rows(const struct ab_block *b, const struct attend_row *ro
     end = end / 2 * 2;
     if (begin > end)
         begin = end = ATTEND_BLOCK; /* there are none */
-    for (size_t i = 0; i < n_x; i++)
-        ab_values_edge(b->a, rows + i, weights + i * ATTEND_BLOCK, b->type, seen[i].begin,
+    for (size_t i = 0; begin && i < n_x; i++) {
+        for (size_t d = 0; d < b->a->v_dim; d += V_LANES)
+            v_store(rows[i].acc + d, v_load(rows[i].acc + d) * v_set(seen[i].factor));
+        seen[i].factor = 1;
+        ab_values_edge(b, rows + i, weights + i * ATTEND_BLOCK, type, seen[i].begin,
                        at_most(begin, seen[i].end));
-    ab_values_pairs(b, rows, weights, type, begin / 2, end / 2, n_x);
-    for (size_t i = 0; i < n_x; i++)
-        ab_values_edge(b->a, rows + i, weights + i * ATTEND_BLOCK, b->type,
+    }
+    ab_values_pairs(b, rows, seen, weights, type, begin / 2, end / 2, n_x);
+    for (size_t i = 0; end < ATTEND_BLOCK && i < n_x; i++)
+        ab_values_edge(b, rows + i, weights + i * ATTEND_BLOCK, type,
                        end > seen[i].begin ? end : seen[i].begin, seen[i].end);
 }
 
 /* ---- a block ---- */
 
 INLINE void ab_weigh_tile(const struct ab_block *b, int type, struct attend_row *rows,
-                          uint16_t *weights, struct seen *seen, size_t n_x)
+                          float *scores, struct seen *seen, size_t n_x)
 {
-    float scores[AB_FEW * ATTEND_BLOCK] __attribute__((aligned(64)));
     /* bringing keys to pairs takes as long as half a tile's chains of sums */
-    const size_t n_v = type == CACHE_PAIRS ? AB_V : AB_V / 2;
+    const size_t n_v = AB_V / 2;
     size_t begin = ATTEND_BLOCK, end = 0;
     for (size_t i = 0; i < n_x; i++) {
         seen[i] = row_seen(b->a, &rows[i]);
@@ -173,20 +190,24 @@ INLINE void ab_weigh_tile(const struct ab_block *b, int type, struct attend_row 
     }
     const size_t first = begin / V_LANES / n_v * n_v, last = (end + V_LANES - 1) / V_LANES;
     const size_t n_steps = (last - at_most(first, last) + n_v - 1) / n_v * ((b->a->k_dim + 1) / 2);
-    struct ahead next = ab_ahead(type, b->a->next_k, b->a->k_dim, n_steps);
-    for (size_t v = first; v < last; v += n_v)
-        ab_scores(scores, b, rows, type, v, n_x, n_v, &next);
-    ab_softmax(b->a, rows, seen, scores, weights, n_x);
+    struct ahead next;
+    if (type != CACHE_PAIRS) {
+        next = ab_ahead(b, b->a->next_k, b->a->k_dim, n_steps);
+        for (size_t v = first; v < last; v += n_v)
+            ab_scores(scores, b, rows, type, v, n_x, n_v, &next);
+    } else if (last > AB_V / 2) {
+        ab_scores(scores, b, rows, type, 0, n_x, AB_V, NULL);
+    } else {
+        ab_scores(scores, b, rows, type, 0, n_x, AB_V / 2, NULL);
+    }
 }
 
-INLINE void ab_gather_tile(const struct ab_block *b, int type, const struct attend_row *rows,
-                           const uint16_t *weights, const struct seen *seen, size_t n_x)
-{
-    for (size_t i = 0; i < n_x; i++)
-        for (size_t d = 0; d < b->a->v_dim && seen[i].factor != 1; d += V_LANES)
-            v_store(rows[i].acc + d, v_load(rows[i].acc + d) * v_set(seen[i].factor));
-    ab_values_rows(b, rows, seen, weights, type, n_x);
-}
+/* What rows leave between the steps that all of them take together. */
+struct ab_room {
+    float *scores;     /* [rows, ATTEND_BLOCK] */
+    uint16_t *weights; /* [rows, ATTEND_BLOCK] */
+    struct seen *seen;
+};
 
 INLINE size_t ab_tile_rows(size_t n, int type)
 {
@@ -195,31 +216,38 @@ INLINE size_t ab_tile_rows(size_t n, int type)
     return n >= AB_X ? AB_X : n >= 4 ? 4 : n >= 2 ? 2 : 1;
 }
 
-/* n rows, at most AB_ROWS; of a cache as it lies AB_FEW. All keys first, then all values: a block's
- * keys need not leave the cache for its values. */
-INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows, size_t n)
+/* n rows in the memory of `room`. All keys first, then all values: a block's keys need not leave
+ * the cache for its values. What many rows look at next is asked for into L2, tile by tile. */
+INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows, size_t n,
+                    const struct ab_room *room)
 {
-    uint16_t weights[AB_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
-    struct seen seen[AB_ROWS];
-#define TILE(step, n_x)                                                                            \
+    const size_t n_tiles = (n + AB_X - 1) / AB_X;
+    struct ahead next = {.n_rows = 0};
+#define TILE(step, to, n_x)                                                                        \
     case n_x:                                                                                      \
-        step(b, type, rows + i, weights + i * ATTEND_BLOCK, seen + i, n_x);                        \
+        step(b, type, rows + i, to + i * ATTEND_BLOCK, room->seen + i, n_x);                       \
         break;
-#define TILES(step)                                                                                \
+#define TILES(step, to, next_block, n_dims)                                                        \
+    if (type == CACHE_PAIRS) {                                                                     \
+        next = ab_ahead(b, next_block, n_dims, n_tiles);                                           \
+        next.is_near = false;                                                                      \
+    }                                                                                              \
     for (size_t i = 0; i < n; i += ab_tile_rows(n - i, type)) {                                    \
+        ahead_turn(&next);                                                                         \
         switch (ab_tile_rows(n - i, type)) {                                                       \
-            TILE(step, 8)                                                                          \
-            TILE(step, 7)                                                                          \
-            TILE(step, 6)                                                                          \
-            TILE(step, 4)                                                                          \
-            TILE(step, 2)                                                                          \
-            TILE(step, 1)                                                                          \
+            TILE(step, to, 8)                                                                      \
+            TILE(step, to, 7)                                                                      \
+            TILE(step, to, 6)                                                                      \
+            TILE(step, to, 4)                                                                      \
+            TILE(step, to, 2)                                                                      \
+            TILE(step, to, 1)                                                                      \
         default:                                                                                   \
             break;                                                                                 \
         }                                                                                          \
     }
-    TILES(ab_weigh_tile)
-    TILES(ab_gather_tile)
+    TILES(ab_weigh_tile, room->scores, b->a->next_k, b->a->k_dim)
+    ab_softmax(b->a, rows, room->seen, room->scores, room->weights, n);
+    TILES(ab_gather_tile, room->weights, b->a->next_v, b->a->v_dim)
 #undef TILES
 #undef TILE
 }
@@ -227,19 +255,27 @@ INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows,
 /* More rows than a tile has. */
 static __attribute__((noinline)) void ab_many(struct ab_block *b)
 {
+    float scores[AB_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
+    uint16_t weights[AB_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
+    struct seen seen[AB_ROWS];
+    const struct ab_room room = {scores, weights, seen};
     const struct attend_args *const a = b->a;
-    ab_to_pairs(b);
+    ab_to_pairs(b, false);
     for (size_t i = 0; i < a->n_rows; i += AB_ROWS)
-        ab_rows(b, CACHE_PAIRS, a->rows + i, at_most(a->n_rows - i, AB_ROWS));
+        ab_rows(b, CACHE_PAIRS, a->rows + i, at_most(a->n_rows - i, AB_ROWS), &room);
 }
 
 INLINE void ab_attend(const struct attend_args *a, int type)
 {
+    float scores[AB_FEW * ATTEND_BLOCK] __attribute__((aligned(64)));
+    uint16_t weights[AB_FEW * ATTEND_BLOCK] __attribute__((aligned(64)));
+    struct seen seen[AB_FEW];
+    const struct ab_room room = {scores, weights, seen};
     struct ab_block b = {.a = a, .type = type};
     if (a->n_rows > AB_FEW)
         ab_many(&b);
     else
-        ab_rows(&b, type, a->rows, a->n_rows);
+        ab_rows(&b, type, a->rows, a->n_rows, &room);
 }
 
 static void attend_bf16_f16(const struct attend_args *a)

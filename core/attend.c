@@ -233,7 +233,9 @@ static int first_block(const struct call *c, const struct unit *u)
 
 /* The block that these n rows read next, so that the kernel can prefetch it: the next one of this
  * run, else the first of the unit's next run, else of the next unit. Nothing is prefetched for many
- * rows in f32: a block is converted for them before kernels see it. */
+ * rows in f32: arithmetic hides the latency, and what is not f32 is converted before kernels see
+ * it.
+ */
 static struct kv_block block_after(const struct call *c, const struct unit *u, int run, int n,
                                    int block, int last, const struct unit *next)
 {

@@ -136,6 +136,7 @@ static void at_rows(const struct ab_block *b, struct attend_row *rows, size_t n)
     float scores[T_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
     uint16_t weights[T_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
     struct seen seen[T_ROWS];
+    _Static_assert((int)T_ROWS <= (int)AB_ROWS, "rows of one softmax");
     for (size_t i = 0; i < n; i++)
         seen[i] = row_seen(b->a, &rows[i]);
     at_scores(b, rows, n, scores);

@@ -18,10 +18,20 @@
  * The rows of one tile read the cache as it lies; for more of them a block is brought to pairs
  * once, in the room. Scores and weights of AB_ROWS rows are on the stack, 36 KB.
  */
-enum { AB_X = 6 };
+enum {
+    AB_X = 6,
+    AB_ASKED = 24 /* rows for which the next block is asked for while this one is made pairs */
+};
 
 /* What tiles read: of N_CACHE_TYPES the room. */
 enum { CACHE_PAIRS = N_CACHE_TYPES };
+
+/* What rows leave between the steps that all of them take together. */
+struct ab_state {
+    float *scores;     /* [n rows, ATTEND_BLOCK] */
+    uint16_t *weights; /* the same */
+    struct seen *seen; /* [n rows] */
+};
 
 /* What the rows will look at next, n_dims of it, in n_turns: however little of this block is seen,
  * all of the next is asked for. */
@@ -66,8 +76,8 @@ INLINE void ab_scores(float *scores, const struct ab_block *b, const struct atte
 
 /* ---- values ---- */
 
-/* acc[i] = factors[i] * acc[i] + the pairs [begin, end) of positions, whole ones, for n_v vectors
- * from d on. */
+/* acc[i] = seen[i].factor * acc[i] + the pairs [begin, end) of positions, whole ones, for n_v
+ * vectors from d on. */
 INLINE void ab_values_tile(const struct ab_block *b, const struct attend_row *rows,
                            const struct seen *seen, const uint16_t *weights, int type, size_t d,
                            size_t begin, size_t end, size_t n_x, size_t n_v, struct ahead *next)
@@ -149,7 +159,8 @@ INLINE void ab_values_edge(const struct ab_block *b, const struct attend_row *ro
     }
 }
 
-/* The pairs that all rows of a tile see go together, the rest before and behind it row by row. */
+/* The pairs that all rows of a tile see go together, the rest before and behind it row by row. Uses
+ * up seen->factor. */
 INLINE void ab_gather_tile(const struct ab_block *b, int type, struct attend_row *rows,
                            const uint16_t *weights, struct seen *seen, size_t n_x)
 {
@@ -177,37 +188,31 @@ INLINE void ab_gather_tile(const struct ab_block *b, int type, struct attend_row
 
 /* ---- a block ---- */
 
-INLINE void ab_weigh_tile(const struct ab_block *b, int type, struct attend_row *rows,
+/* Of a block as pairs, the upper half of the positions is left out where no row sees it. */
+INLINE void ab_score_tile(const struct ab_block *b, int type, struct attend_row *rows,
                           float *scores, struct seen *seen, size_t n_x)
 {
-    /* bringing keys to pairs takes as long as half a tile's chains of sums */
-    const size_t n_v = AB_V / 2;
     size_t begin = ATTEND_BLOCK, end = 0;
     for (size_t i = 0; i < n_x; i++) {
         seen[i] = row_seen(b->a, &rows[i]);
         begin = at_most(begin, seen[i].begin);
         end = seen[i].end > end ? seen[i].end : end;
     }
-    const size_t first = begin / V_LANES / n_v * n_v, last = (end + V_LANES - 1) / V_LANES;
-    const size_t n_steps = (last - at_most(first, last) + n_v - 1) / n_v * ((b->a->k_dim + 1) / 2);
-    struct ahead next;
-    if (type != CACHE_PAIRS) {
-        next = ab_ahead(b, b->a->next_k, b->a->k_dim, n_steps);
-        for (size_t v = first; v < last; v += n_v)
-            ab_scores(scores, b, rows, type, v, n_x, n_v, &next);
-    } else if (last > AB_V / 2) {
-        ab_scores(scores, b, rows, type, 0, n_x, AB_V, NULL);
-    } else {
-        ab_scores(scores, b, rows, type, 0, n_x, AB_V / 2, NULL);
+    const size_t last = (end + V_LANES - 1) / V_LANES;
+    if (type == CACHE_PAIRS) {
+        if (last > AB_V / 2)
+            ab_scores(scores, b, rows, type, 0, n_x, AB_V, NULL);
+        else if (last > 0)
+            ab_scores(scores, b, rows, type, 0, n_x, AB_V / 2, NULL);
+        return;
     }
+    /* bringing keys to pairs takes as long as half a tile's chains of sums */
+    const size_t n_v = AB_V / 2, first = begin / V_LANES / n_v * n_v;
+    const size_t n_steps = (last - at_most(first, last) + n_v - 1) / n_v * ((b->a->k_dim + 1) / 2);
+    struct ahead next = ab_ahead(b, b->a->next_k, b->a->k_dim, n_steps);
+    for (size_t v = first; v < last; v += n_v)
+        ab_scores(scores, b, rows, type, v, n_x, n_v, &next);
 }
-
-/* What rows leave between the steps that all of them take together. */
-struct ab_room {
-    float *scores;     /* [rows, ATTEND_BLOCK] */
-    uint16_t *weights; /* [rows, ATTEND_BLOCK] */
-    struct seen *seen;
-};
 
 INLINE size_t ab_tile_rows(size_t n, int type)
 {
@@ -216,19 +221,19 @@ INLINE size_t ab_tile_rows(size_t n, int type)
     return n >= AB_X ? AB_X : n >= 4 ? 4 : n >= 2 ? 2 : 1;
 }
 
-/* n rows in the memory of `room`. All keys first, then all values: a block's keys need not leave
- * the cache for its values. What many rows look at next is asked for into L2, tile by tile. */
+/* n rows. All keys first, then all values: a block's keys need not leave the cache for its values.
+ * What many rows look at next is asked for into L2, tile by tile. */
 INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows, size_t n,
-                    const struct ab_room *room)
+                    const struct ab_state *s)
 {
     const size_t n_tiles = (n + AB_X - 1) / AB_X;
     struct ahead next = {.n_rows = 0};
 #define TILE(step, to, n_x)                                                                        \
     case n_x:                                                                                      \
-        step(b, type, rows + i, to + i * ATTEND_BLOCK, room->seen + i, n_x);                       \
+        step(b, type, rows + i, to + i * ATTEND_BLOCK, s->seen + i, n_x);                          \
         break;
 #define TILES(step, to, next_block, n_dims)                                                        \
-    if (type == CACHE_PAIRS) {                                                                     \
+    if (type == CACHE_PAIRS && n > AB_ASKED) {                                                     \
         next = ab_ahead(b, next_block, n_dims, n_tiles);                                           \
         next.is_near = false;                                                                      \
     }                                                                                              \
@@ -245,9 +250,9 @@ INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows,
             break;                                                                                 \
         }                                                                                          \
     }
-    TILES(ab_weigh_tile, room->scores, b->a->next_k, b->a->k_dim)
-    ab_softmax(b->a, rows, room->seen, room->scores, room->weights, n);
-    TILES(ab_gather_tile, room->weights, b->a->next_v, b->a->v_dim)
+    TILES(ab_score_tile, s->scores, b->a->next_k, b->a->k_dim)
+    ab_softmax(b->a, rows, s->seen, s->scores, s->weights, n);
+    TILES(ab_gather_tile, s->weights, b->a->next_v, b->a->v_dim)
 #undef TILES
 #undef TILE
 }
@@ -258,11 +263,11 @@ static __attribute__((noinline)) void ab_many(struct ab_block *b)
     float scores[AB_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
     uint16_t weights[AB_ROWS * ATTEND_BLOCK] __attribute__((aligned(64)));
     struct seen seen[AB_ROWS];
-    const struct ab_room room = {scores, weights, seen};
+    const struct ab_state state = {scores, weights, seen};
     const struct attend_args *const a = b->a;
-    ab_to_pairs(b, false);
+    ab_to_pairs(b, a->n_rows <= AB_ASKED);
     for (size_t i = 0; i < a->n_rows; i += AB_ROWS)
-        ab_rows(b, CACHE_PAIRS, a->rows + i, at_most(a->n_rows - i, AB_ROWS), &room);
+        ab_rows(b, CACHE_PAIRS, a->rows + i, at_most(a->n_rows - i, AB_ROWS), &state);
 }
 
 INLINE void ab_attend(const struct attend_args *a, int type)
@@ -270,12 +275,12 @@ INLINE void ab_attend(const struct attend_args *a, int type)
     float scores[AB_FEW * ATTEND_BLOCK] __attribute__((aligned(64)));
     uint16_t weights[AB_FEW * ATTEND_BLOCK] __attribute__((aligned(64)));
     struct seen seen[AB_FEW];
-    const struct ab_room room = {scores, weights, seen};
+    const struct ab_state state = {scores, weights, seen};
     struct ab_block b = {.a = a, .type = type};
     if (a->n_rows > AB_FEW)
         ab_many(&b);
     else
-        ab_rows(&b, type, a->rows, a->n_rows, &room);
+        ab_rows(&b, type, a->rows, a->n_rows, &state);
 }
 
 static void attend_bf16_f16(const struct attend_args *a)

@@ -865,7 +865,7 @@ static void round_queries(struct attention *t)
 
 static void random_attention(struct attention *t, int type, bool rounded)
 {
-    const size_t k_dim = 1 + random_size(280), n_rows = 1 + random_size(MAX_ROWS - 72);
+    const size_t k_dim = 1 + random_size(280), n_rows = 1 + random_size(MAX_ROWS - 1);
     const size_t v_dim = ATTEND_LANES * (1 + random_below(9));
     *t = (struct attention){.type = type, .rounded = rounded};
     unsigned char *const k = area_place(0, k_dim * ATTEND_BLOCK * cache_bytes[type], 4);
@@ -883,6 +883,11 @@ static void random_attention(struct attention *t, int type, bool rounded)
                                 .position = ATTEND_BLOCK * (int)random_below(40),
                                 .scale = (0.1f + fabsf(random_unit())) / sqrtf((float)k_dim),
                                 .softcap = random_below(3) ? 0 : 1 + 50 * fabsf(random_unit())};
+    ask_anyhow();
+    if (random_below(2)) {
+        t->a.next_k = k;
+        t->a.next_v = v;
+    }
     if (type == CACHE_I8 || random_below(4) == 0) {
         t->a.k_scales = random_scales(4);
         t->a.v_scales = random_scales(5);

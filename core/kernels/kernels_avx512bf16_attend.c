@@ -20,7 +20,7 @@
  */
 enum {
     AB_X = 6,
-    AB_ASKED = 24 /* rows for which the next block is asked for while this one is made pairs */
+    AB_ASKED = 48 /* rows for which the next block is asked for while this one is made pairs */
 };
 
 /* What tiles read: of N_CACHE_TYPES the room. */

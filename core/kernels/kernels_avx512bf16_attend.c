@@ -222,7 +222,7 @@ INLINE size_t ab_tile_rows(size_t n, int type)
 }
 
 /* n rows. All keys first, then all values: a block's keys need not leave the cache for its values.
- * What many rows look at next is asked for into L2, tile by tile. */
+ * What more than AB_ASKED rows look at next is asked for into L2, tile by tile. */
 INLINE void ab_rows(const struct ab_block *b, int type, struct attend_row *rows, size_t n,
                     const struct ab_state *s)
 {

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/cpus.h"
+#include "core/deal.h"
 #include "core/kernels/kernels.h"
 #include "core/thread.h"
 
@@ -52,6 +53,7 @@ struct compute {
     int n_started;
     struct worker *workers; /* [n_threads] */
     pthread_t *threads;     /* [n_threads], the first unused */
+    struct deals *deals;
 
     void (*task)(struct worker *w, void *context);
     void *context;
@@ -170,6 +172,7 @@ static struct worker worker_of(struct compute *c, int thread, int n_threads)
 {
     return (struct worker){.compute = c,
                            .kernels = c->kernels,
+                           .deals = c->deals,
                            .index = thread,
                            .n_workers = n_threads,
                            .thread = thread,
@@ -211,7 +214,8 @@ struct compute *compute_open(int n_threads, const char *level, struct err *e)
     c->has_cpus = c->n_threads <= n_cpus;
     c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);
     c->threads = calloc((size_t)c->n_threads, sizeof *c->threads);
-    if (!c->workers || !c->threads)
+    c->deals = deals_new(c->n_threads);
+    if (!c->workers || !c->threads || !c->deals)
         err_no_memory(e);
     else if (start_threads(c, e))
         return c;
@@ -227,6 +231,7 @@ void compute_close(struct compute *c)
     change(c, &c->run.n);
     for (int i = 1; i <= c->n_started; i++)
         pthread_join(c->threads[i], NULL);
+    deals_free(c->deals);
     free(c->threads);
     free(c->workers);
     free(c);
@@ -273,6 +278,7 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
     task(&c->workers[0], context);
     worker_sync(&c->workers[0]);
     judge(c, clock_seconds() - began);
+    deals_judge(c->deals);
 }
 
 struct worker worker_apart(const struct worker *w)

@@ -13,13 +13,15 @@
 #include "core/err.h"
 
 struct compute;
+struct deals;
 struct kernels;
 
 /* One thread inside compute_run. */
 struct worker {
     struct compute *compute;
     const struct kernels *kernels;
-    int index; /* 0 .. n_workers - 1: selects its share of a step */
+    struct deals *deals; /* core/deal.h's */
+    int index;           /* 0 .. n_workers - 1: selects its share of a step */
     int n_workers;
     int thread, n_threads; /* the same in the whole run, even while apart; thread 0: its caller */
 };

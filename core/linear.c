@@ -263,16 +263,44 @@ static void apply_shared(struct worker *w, const struct linear *l, struct operan
         w->kernels->add(y + i * y_stride + begin, sums + i * n_out + begin, end - begin);
 }
 
+bool linear_shares_sums(const struct worker *w, const struct linear *l, const struct operand *x)
+{
+    return w->n_workers > 1 && fits_sums(l, x, (size_t)l->n_out);
+}
+
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store)
 {
-    if (w->n_workers > 1 && fits_sums(l, x, (size_t)l->n_out)) {
+    if (linear_shares_sums(w, l, x)) {
         apply_shared(w, l, x, y, y_stride, store);
         return;
     }
     size_t begin, end;
     linear_share(w, l->n_out, &begin, &end);
     linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
+}
+
+struct deal linear_deal(const struct worker *w, const struct linear *l)
+{
+    enum { LONG = 1 << 20 }; /* bytes of weights for each worker, 20 microseconds or more */
+    const double row =
+        l->quant ? (double)quant_row_bytes(l->quant) : l->n_in * (double)dtype_size(l->dtype);
+    return deal_begin(w, (size_t)l->n_out, GRAIN, l->n_out * row >= (double)LONG * w->n_workers);
+}
+
+void linear_apply_dealt(struct worker *w, const struct linear *l, struct operand *x, float *y,
+                        size_t y_stride, enum linear_store store)
+{
+    size_t begin, end;
+    if (linear_shares_sums(w, l, x)) {
+        apply_shared(w, l, x, y, y_stride, store);
+        worker_sync(w);
+        return;
+    }
+    linear_prepare(w, l, x);
+    struct deal d = linear_deal(w, l);
+    while (deal_next(w, &d, &begin, &end))
+        linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
 }
 
 /* Whether they are stored transposed, side by side in the rows of one matrix. */

@@ -6,6 +6,7 @@
 #define CORE_LINEAR_H
 
 #include "core/compute.h"
+#include "core/deal.h"
 #include "core/operand.h"
 #include "core/quant.h"
 #include "core/tensor.h"
@@ -41,6 +42,18 @@ bool linear_supports(enum dtype dtype);
  * y is read. All workers come here. */
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
                   size_t y_stride, enum linear_store store);
+
+/* The same, but dealt out where W is large (core/deal.h), and with a sync at the end. */
+void linear_apply_dealt(struct worker *w, const struct linear *l, struct operand *x, float *y,
+                        size_t y_stride, enum linear_store store);
+
+/* How that deals out the outputs, for whoever goes on with those that it has computed. Behind
+ * linear_prepare, as pieces must not wait for each other. */
+struct deal linear_deal(const struct worker *w, const struct linear *l);
+
+/* Whether it shares out sums in two halves instead (GPT-2's long matrices), which no pieces of
+ * outputs replace at the same speed. */
+bool linear_shares_sums(const struct worker *w, const struct linear *l, const struct operand *x);
 
 /* y[i] [x->n, n_out of all[i]] = all[i] x for n matrices, in their order. For few rows of x,
  * matrices that are parts of one transposed matrix become one product, which reads whole rows: a

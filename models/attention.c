@@ -194,6 +194,5 @@ void attention_run(struct worker *w, const struct pass *p, int layer, const floa
     worker_sync(w);
     pass_show(w, p, layer, MOMENTS_ATTN_OUTPUT, p->attn_output, n);
     struct operand rows = pass_rows(p, p->attn_output, n, (size_t)weights->attention_out.n_in);
-    linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
-    worker_sync(w);
+    linear_apply_dealt(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
 }

@@ -122,7 +122,7 @@ static const float *transform(struct worker *w, const struct pass *p, const floa
     return p->normed;
 }
 
-/* Caps the logits softly; each worker those that it has computed. */
+/* Caps the logits softly. */
 static void softcap_logits(const struct worker *w, const struct pass *p)
 {
     const float cap = p->spec->final_logit_softcapping;
@@ -178,7 +178,8 @@ static void head(struct worker *w, const struct pass *p)
     }
     pass_show(w, p, 0, MOMENTS_HEAD, rows, n);
     struct operand last = pass_rows(p, rows, n, width);
-    linear_apply(w, &weights->head, &last, p->logits, (size_t)p->spec->vocab_size, LINEAR_SET);
+    linear_apply_dealt(w, &weights->head, &last, p->logits, (size_t)p->spec->vocab_size,
+                       LINEAR_SET);
     softcap_logits(w, p);
 }
 

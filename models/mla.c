@@ -146,6 +146,5 @@ void mla_run(struct worker *w, const struct pass *p, int layer, const float *in,
         project_values(w, p, layer, head);
     worker_sync(w);
     rows = pass_rows(p, p->value, n, (size_t)weights->attention_out.n_in);
-    linear_apply(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
-    worker_sync(w);
+    linear_apply_dealt(w, &weights->attention_out, &rows, out, (size_t)p->spec->hidden_size, store);
 }

@@ -94,7 +94,7 @@ DEPS     := $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(TEST_BIN:=.d) $(CHECK_KERNELS).d
 
 all: $(TGEN) ## builds the program
 
-test: $(TGEN) $(TEST_BIN) $(CHECK_KERNELS) $(FUZZ_BIN) ## builds and runs every test (needs libcmocka-dev)
+test: $(TGEN) $(TEST_BIN) $(CHECK_KERNELS) $(FUZZ_BIN) $(B)/tests/bench/make_model ## builds and runs every test (needs libcmocka-dev)
 	$(Q)TGEN=$(TGEN) BUILD=$(B) tests/run.sh
 
 lint: ## checks who includes whom, the format and what clang-tidy says

@@ -8,11 +8,15 @@
 
 #include "core/clock.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { PARTS = 16 }; /* of a share */
+enum {
+    PARTS = 16, /* of a share */
+    HELPED = 4, /* others that a worker takes from */
+};
 
 /* A thread's part in deals. */
 struct part {
@@ -20,7 +24,7 @@ struct part {
      * any other phase nobody has taken any. 128 bytes: cache lines are fetched in pairs. */
     alignas(128) atomic_uint_least64_t next;
     double dealt;  /* seconds of this run in long deals */
-    double waited; /* of these, at their ends */
+    double waited; /* of these, at their ends, beyond what a barrier takes */
 };
 
 struct deals {
@@ -51,7 +55,7 @@ void deals_free(struct deals *deals)
 
 /* Of the time of all threads in the long deals of a run, the part that they waited; negative: there
  * were none. */
-static double take_waits(struct deals *deals)
+static double reset_waits(struct deals *deals)
 {
     const double dealt = deals->parts[0].dealt * deals->n_threads;
     double waited = 0;
@@ -63,18 +67,19 @@ static double take_waits(struct deals *deals)
 }
 
 /* Dealing out costs some percent where all threads are equally fast, as each begins to read in more
- * places. So it begins when they wait for more than 1 / 32 of the time, with twice as much while
- * they still do, and after HOLD runs in which they did not it is half as much again. */
+ * places. So it begins when they wait for more than `many` of the time, with twice as much while
+ * they still do; after HOLD runs it is halved, and they show whether they wait then. One run in
+ * which a thread did not run at all says little. */
 void deals_judge(struct deals *deals)
 {
     enum { LEAST = PARTS / 8, MOST = PARTS / 2, HOLD = 64, SMOOTH = 16 };
-    const double many = 1. / 32, usual = 1. / 64;
-    const double waits = take_waits(deals);
+    const double many = 1. / 32, usual = 1. / 64, most = 1. / 8;
+    const double waits = reset_waits(deals);
     if (waits < 0)
         return;
-    deals->waits += (waits - deals->waits) / SMOOTH;
-    if (deals->waits > many)
-        deals->n_rest = max_int(LEAST, min_int(2 * deals->n_rest, MOST));
+    deals->waits += ((waits < most ? waits : most) - deals->waits) / SMOOTH;
+    if (deals->waits > many && deals->n_rest < MOST)
+        deals->n_rest = max_int(LEAST, 2 * deals->n_rest);
     else if (deals->n_rest > 0 && --deals->n_hold == 0)
         deals->n_rest = deals->n_rest > LEAST ? deals->n_rest / 2 : 0;
     else
@@ -86,6 +91,7 @@ void deals_judge(struct deals *deals)
 struct deal deal_begin(const struct worker *w, size_t n, size_t grain, bool is_long)
 {
     struct deal d = {.n = n, .grain = grain, .phase = worker_phase(w), .n_seen = -1};
+    assert(n / grain < UINT32_MAX);
     d.is_long = is_long && w->n_workers > 1;
     if (d.is_long) {
         d.n_rest = w->deals->n_rest;
@@ -114,10 +120,10 @@ static bool take(const struct worker *w, const struct deal *d, int i, size_t *be
     const size_t least = 1 + (last - first) / (2 * PARTS);
     do {
         *begin = old >> 32 == d->phase ? (size_t)(old & UINT32_MAX) : rest;
-        const size_t left = last - *begin, part = left / (i == w->index ? 2 : 4);
-        if (left == 0)
+        if (*begin >= last)
             return false;
-        *end = *begin + min_size(left, part > least ? part : least);
+        const size_t left = last - *begin;
+        *end = *begin + min_size(left, max_size(least, left / (i == w->index ? 2 : 4)));
         new = (uint64_t)d->phase << 32 | *end;
     } while (!atomic_compare_exchange_weak_explicit(next, &old, new, memory_order_relaxed,
                                                     memory_order_relaxed));
@@ -126,26 +132,36 @@ static bool take(const struct worker *w, const struct deal *d, int i, size_t *be
 
 static void end_deal(struct worker *w, const struct deal *d)
 {
+    const double barrier = 2e-6;
     struct part *const part = &w->deals->parts[w->thread];
     const double arrived = d->is_long ? clock_seconds() : 0;
     worker_sync(w);
     if (d->is_long) {
         const double now = clock_seconds();
         part->dealt += now - d->began;
-        part->waited += now - arrived;
+        part->waited += now - arrived > barrier ? now - arrived - barrier : 0;
     }
+}
+
+/* Whose share is the n-th that a worker takes from: its own, and then some of the others', far
+ * apart; to look at all of many would take longer than they bring. */
+static int nth_share(const struct worker *w, int n)
+{
+    const int n_others = w->n_workers - 1, n_helped = min_int(n_others, HELPED);
+    return n == 0 ? w->index : (w->index + 1 + n_others * (n - 1) / n_helped) % w->n_workers;
 }
 
 bool deal_next(struct worker *w, struct deal *d, size_t *begin, size_t *end)
 {
+    const int n_shares = d->n_rest > 0 ? min_int(w->n_workers, 1 + HELPED) : 0;
     bool found = d->n_seen < 0;
     if (found) {
         size_t last;
         share_of(w, d, w->index, begin, end, &last);
-        d->n_seen = d->n_rest > 0 ? 0 : w->n_workers;
+        d->n_seen = 0;
     }
-    while (!found && d->n_seen < w->n_workers) {
-        found = take(w, d, (w->index + d->n_seen) % w->n_workers, begin, end);
+    while (!found && d->n_seen < n_shares) {
+        found = take(w, d, nth_share(w, d->n_seen), begin, end);
         d->n_seen += !found;
     }
     if (found) {

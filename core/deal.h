@@ -13,7 +13,7 @@
 struct deals *deals_new(int n_threads);
 void deals_free(struct deals *deals);
 
-/* Behind each run: how much will be dealt out in the next. */
+/* After each run: decides how much is dealt out in the next. */
 void deals_judge(struct deals *deals);
 
 /*
@@ -21,8 +21,8 @@ void deals_judge(struct deals *deals);
  *     while (deal_next(w, &d, &begin, &end))
  *         ... items [begin, end), maybe none
  * shares n items out in whole multiples of `grain`, as worker_share does where the step is not long
- * enough to be worth more. All workers must come, and go on until there is no more: that ends with
- * a sync, and what others computed can be read.
+ * enough to be worth more. All workers must come, and go on until there is no more, with no sync
+ * of their own in between: that ends with one, and what others computed can be read.
  */
 struct deal {
     size_t n, grain;
@@ -30,7 +30,7 @@ struct deal {
     double began;   /* seconds, where it is long */
     unsigned phase; /* of the pool */
     int n_rest;     /* of each share, the part that is dealt out, as in struct deals */
-    int n_seen;     /* shares, from its own on, of which nothing is left; -1: it has none yet */
+    int n_seen;     /* shares, its own first, of which nothing is left; -1: it has had none yet */
 };
 struct deal deal_begin(const struct worker *w, size_t n, size_t grain, bool is_long);
 bool deal_next(struct worker *w, struct deal *d, size_t *begin, size_t *end);

@@ -1,7 +1,7 @@
 /*
  * The feed-forward half: plain, down(act(up(x))), or gated, down(act(gate(x)) * up(x)) (Shazeer
- * 2020). Each worker makes its share of the inner columns and waits once before `down`, which needs
- * them all. Owns nothing: scratch is the pass's. A mixture of experts is moe.c's business.
+ * 2020). Workers make the inner columns between them and wait once before `down`, which needs all
+ * of them. Owns nothing: scratch is the pass's. A mixture of experts is moe.c's business.
  */
 #include "models/forward.h"
 

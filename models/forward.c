@@ -122,13 +122,11 @@ static const float *transform(struct worker *w, const struct pass *p, const floa
     return p->normed;
 }
 
-/* Caps the logits softly. */
-static void softcap_logits(const struct worker *w, const struct pass *p)
+/* Caps logits [begin, end) of all rows softly. */
+static void softcap_logits(const struct pass *p, size_t begin, size_t end)
 {
     const float cap = p->spec->final_logit_softcapping;
     const size_t vocab = (size_t)p->spec->vocab_size;
-    size_t begin, end;
-    linear_share(w, p->spec->vocab_size, &begin, &end);
     for (size_t i = 0; cap > 0 && i < (size_t)p->n; i++)
         for (size_t r = begin; r < end; r++)
             p->logits[i * vocab + r] = cap * tanhf(p->logits[i * vocab + r] / cap);
@@ -164,7 +162,7 @@ static void head(struct worker *w, const struct pass *p)
     const struct weights *const weights = p->weights;
     const size_t hidden = (size_t)p->spec->hidden_size, n = (size_t)p->n;
     const float *rows = p->x;
-    size_t width = hidden;
+    size_t width = hidden, begin, end;
     if (!p->spec->no_final_norm)
         rows = pass_norm(w, p, &weights->final_norm, rows, n);
     if (p->spec->head_transform)
@@ -178,9 +176,13 @@ static void head(struct worker *w, const struct pass *p)
     }
     pass_show(w, p, 0, MOMENTS_HEAD, rows, n);
     struct operand last = pass_rows(p, rows, n, width);
-    linear_apply_dealt(w, &weights->head, &last, p->logits, (size_t)p->spec->vocab_size,
-                       LINEAR_SET);
-    softcap_logits(w, p);
+    linear_prepare(w, &weights->head, &last);
+    struct deal d = linear_deal(w, &weights->head);
+    while (deal_next(w, &d, &begin, &end)) {
+        linear_apply_part(w, &weights->head, &last, begin, end, p->logits + begin,
+                          (size_t)p->spec->vocab_size, LINEAR_SET);
+        softcap_logits(p, begin, end);
+    }
 }
 
 /* Whether the pass goes on to this layer. If it is to stop, worker 0 makes the layer that it is
@@ -205,9 +207,9 @@ void forward_run(struct worker *w, void *pass)
 {
     struct pass *const p = pass;
     const int n_layers = p->spec->num_hidden_layers;
-    const bool is_dealt = p->parts && w->n_workers > 1;
-    const struct pass *const own = is_dealt ? &p->parts[w->index] : p;
-    struct worker mine = is_dealt ? worker_apart(w) : *w;
+    const bool is_apart = p->parts && w->n_workers > 1;
+    const struct pass *const own = is_apart ? &p->parts[w->index] : p;
+    struct worker mine = is_apart ? worker_apart(w) : *w;
     int layer = 0;
     embed(&mine, own);
     for (; goes_on(w, p, layer); layer++)

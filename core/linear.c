@@ -19,6 +19,11 @@ _Static_assert((int)DTYPE_F32 == WEIGHT_F32 && (int)DTYPE_F16 == WEIGHT_F16 &&
 /* Outputs per share: whole cache lines of y, and whole tiles of every kernel. */
 enum { GRAIN = 16 };
 
+double linear_row_bytes(const struct linear *l)
+{
+    return l->quant ? quant_row_bytes(l->quant) : (double)l->n_in * (double)dtype_size(l->dtype);
+}
+
 bool linear_supports(enum dtype dtype)
 {
     return (int)dtype < N_WEIGHT_TYPES;
@@ -283,9 +288,8 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
 struct deal linear_deal(const struct worker *w, const struct linear *l)
 {
     enum { LONG = 1 << 20 }; /* bytes of weights for each worker, 20 microseconds or more */
-    const double row =
-        l->quant ? (double)quant_row_bytes(l->quant) : l->n_in * (double)dtype_size(l->dtype);
-    return deal_begin(w, (size_t)l->n_out, GRAIN, l->n_out * row >= (double)LONG * w->n_workers);
+    const bool is_long = l->n_out * linear_row_bytes(l) >= (double)LONG * w->n_workers;
+    return deal_begin(w, (size_t)l->n_out, GRAIN, is_long);
 }
 
 void linear_apply_dealt(struct worker *w, const struct linear *l, struct operand *x, float *y,

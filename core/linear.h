@@ -34,6 +34,9 @@ struct linear {
 
 enum linear_store { LINEAR_SET, LINEAR_ADD };
 
+/* Bytes of weights, and of scales, that an output reads. */
+double linear_row_bytes(const struct linear *l);
+
 /* True for the dtypes that the kernels read in place. */
 bool linear_supports(enum dtype dtype);
 

@@ -24,15 +24,10 @@ static enum work_form form_of(const struct linear *l)
     return l->quant->type == QUANT_F8 ? WORK_BF16 : WORK_INT8;
 }
 
-static double row_bytes(const struct linear *l)
-{
-    return l->quant ? quant_row_bytes(l->quant) : (double)l->n_in * (double)dtype_size(l->dtype);
-}
-
 static void add_matrix(struct work *w, const struct linear *l, const struct use *use)
 {
     const double bias_bytes = l->bias ? sizeof *l->bias : 0;
-    w->weight_bytes += use->n_read * l->n_out * (row_bytes(l) + bias_bytes);
+    w->weight_bytes += use->n_read * l->n_out * (linear_row_bytes(l) + bias_bytes);
     w->operations[form_of(l)] += 2 * use->n_met * use->n_rows * l->n_out * l->n_in;
 }
 
@@ -70,7 +65,7 @@ static void add_role(struct work *w, const struct model *m, enum role role, int 
         use.n_read = fmin(use.n_met * use.n_rows, moe->num_experts);
     }
     if (is_look_up(role)) {
-        w->weight_bytes += n * row_bytes(tensor);
+        w->weight_bytes += n * linear_row_bytes(tensor);
     } else if (roles_kind(role) == ROLE_MATRIX) {
         add_matrix(w, tensor, &use);
     } else if (roles_kind(role) == ROLE_NORM) {

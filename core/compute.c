@@ -23,7 +23,6 @@
 
 enum {
     MAX_THREADS = 1024,
-    APART = 128,                /* bytes: cache lines are fetched in pairs */
     MOMENT = 1 << 6,            /* spins */
     SPINS_AT_BARRIER = 1 << 12, /* the others are mostly a kernel behind, or not running at all */
     FEWEST_ALONE = 8,
@@ -35,10 +34,9 @@ enum {
  * the kernel's headers, which are not everywhere. */
 enum { WAIT_PRIVATE = 0 | 128, WAKE_PRIVATE = 1 | 128 };
 
-/* Used by many threads at once. Each lies APART, so that writing one does not slow readers of
- * another. */
+/* Used by many threads at once. */
 struct counter {
-    alignas(APART) atomic_uint n;
+    alignas(COMPUTE_APART) atomic_uint n;
 };
 
 struct compute {

@@ -16,6 +16,10 @@ struct compute;
 struct deals;
 struct kernels;
 
+/* Bytes from what one thread writes to what another does, or readers of the one would wait for
+ * writers of the other: cache lines are fetched in pairs. */
+enum { COMPUTE_APART = 128 };
+
 /* One thread inside compute_run. */
 struct worker {
     struct compute *compute;

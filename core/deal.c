@@ -21,8 +21,8 @@ enum {
 /* A thread's part in deals. */
 struct part {
     /* The next grain of its share to be dealt out, and in the upper half the phase of that deal; in
-     * any other phase nobody has taken any. 128 bytes: cache lines are fetched in pairs. */
-    alignas(128) atomic_uint_least64_t next;
+     * any other phase nobody has taken any. */
+    alignas(COMPUTE_APART) atomic_uint_least64_t next;
     double dealt;  /* seconds of this run in long deals */
     double waited; /* of these, at their ends, beyond what a barrier takes */
 };

@@ -13,6 +13,7 @@
 #include "core/thread.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,10 +24,8 @@
 
 enum {
     MAX_THREADS = 1024,
-    MOMENT = 1 << 6,            /* spins */
-    SPINS_AT_BARRIER = 1 << 12, /* the others are mostly a kernel behind, or not running at all */
-    FEWEST_ALONE = 8,
-    MOST_ALONE = 256,
+    MOMENT = 1 << 6,             /* spins */
+    SPINS_AT_BARRIER = 1 << 12,  /* the others are mostly a kernel behind, or not running at all */
     SPINS_BETWEEN_RUNS = 1 << 13 /* about the time that sampling and writing take */
 };
 
@@ -58,10 +57,10 @@ struct compute {
     atomic_bool closing;
 
     /* of the caller alone */
-    bool slept;     /* in this run, at a barrier */
-    double waited;  /* seconds of this run at barriers; waits within MOMENT do not count */
-    int n_alone;    /* runs that are still made alone */
-    int alone_next; /* how many will be, the next time that the others keep it waiting */
+    bool slept;         /* in this run, at a barrier */
+    double waited;      /* seconds of this run at barriers; waits within MOMENT do not count */
+    double alone_until; /* on the clock: runs that begin before are made alone */
+    double alone_for;   /* seconds that this lasted the last time, less what went well since */
 };
 
 static void relax(void)
@@ -206,9 +205,7 @@ struct compute *compute_open(int n_threads, const char *level, struct err *e)
         return NULL;
     }
     const int n_cpus = min_int(cpus_usable(), MAX_THREADS);
-    *c = (struct compute){.kernels = kernels,
-                          .n_threads = n_threads ? n_threads : n_cpus,
-                          .alone_next = FEWEST_ALONE};
+    *c = (struct compute){.kernels = kernels, .n_threads = n_threads ? n_threads : n_cpus};
     c->has_cpus = c->n_threads <= n_cpus;
     c->workers = calloc((size_t)c->n_threads, sizeof *c->workers);
     c->threads = calloc((size_t)c->n_threads, sizeof *c->threads);
@@ -245,29 +242,32 @@ const struct kernels *compute_kernels(const struct compute *c)
     return c->kernels;
 }
 
-/* If other programs hold the CPUs, every barrier waits for a thread that is not scheduled. When the
- * caller did useful work for less than 1 / n_threads of the run, running alone would have been as
- * fast: the next runs are made alone, FEWEST_ALONE at first, doubling up to MOST_ALONE. Results are
+/* If other programs hold the CPUs, every barrier waits for a thread that is not scheduled. When a
+ * run was hardly faster than the caller, which worked for a part of it, would have been alone, the
+ * next runs are made alone: for as long as this one took, and for twice as long if it comes again
+ * soon, up to MOST times, so that little is lost with trying. What goes well shortens that again.
+ * Seconds count, not runs, or one token that had to wait would make long prompts slow. Results are
  * the same. */
-static void judge(struct compute *c, double elapsed)
+static void judge(struct compute *c, double elapsed, double now)
 {
-    if (!c->slept || elapsed - c->waited >= elapsed / c->n_threads) {
-        c->alone_next = FEWEST_ALONE;
+    const double gain = 1.25, most = 32, recovers = 0.25;
+    const double worked = elapsed - c->waited;
+    if (!c->slept || c->n_threads * worked >= gain * elapsed) {
+        c->alone_for = fmax(0, c->alone_for - recovers * elapsed);
         return;
     }
-    c->n_alone = c->alone_next;
-    c->alone_next = min_int(2 * c->alone_next, MOST_ALONE);
+    c->alone_for = fmin(most * elapsed, fmax(elapsed, 2 * c->alone_for));
+    c->alone_until = now + c->alone_for;
 }
 
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context)
 {
-    if (c->n_alone > 0) {
+    const double began = clock_seconds();
+    if (began < c->alone_until) {
         struct worker alone = worker_of(c, 0, 1);
-        c->n_alone--;
         task(&alone, context);
         return;
     }
-    const double began = clock_seconds();
     c->waited = 0;
     c->slept = false;
     c->task = task;
@@ -275,7 +275,8 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
     change(c, &c->run.n);
     task(&c->workers[0], context);
     worker_sync(&c->workers[0]);
-    judge(c, clock_seconds() - began);
+    const double ended = clock_seconds();
+    judge(c, ended - began, ended);
     deals_judge(c->deals);
 }
 

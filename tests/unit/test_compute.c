@@ -1,6 +1,7 @@
 /*
  * The pool: every share of the work is done once, all workers meet, runs follow runs however long
- * the pool slept, and a level that is not there is refused.
+ * the pool slept, a caller whom others keep waiting goes on alone for a while, and a level that is
+ * not there is refused.
  */
 #include "tests/check.h"
 
@@ -112,6 +113,12 @@ static void count(struct worker *w, void *context)
     atomic_fetch_add((atomic_int *)context, 1);
 }
 
+static void pause_ms(long ms)
+{
+    const struct timespec pause = {.tv_nsec = ms * 1000 * 1000};
+    nanosleep(&pause, NULL);
+}
+
 /* Long pauses send the threads to sleep; they must wake for the next run. */
 static void test_sleep(void **state)
 {
@@ -121,13 +128,42 @@ static void test_sleep(void **state)
     struct compute *const c = compute_open(3, NULL, &e);
     assert_non_null(c);
     for (int run = 1; run <= 5; run++) {
-        const struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
-        nanosleep(&pause, NULL);
+        pause_ms(5);
         compute_run(c, count, &n);
         const int found = atomic_load(&n); /* the caller may have run alone on a busy machine */
         assert_true(found > 0 && found <= 3);
         atomic_store(&n, 0);
     }
+    compute_close(c);
+}
+
+/* The others keep the caller waiting. */
+static void come_late(struct worker *w, void *context)
+{
+    count(w, context);
+    if (w->index > 0)
+        pause_ms(300);
+}
+
+static int n_workers_of(struct compute *c, void (*task)(struct worker *w, void *context))
+{
+    atomic_int n = 0;
+    compute_run(c, task, &n);
+    return n;
+}
+
+/* A caller that was kept waiting makes the next runs alone, for as long as that took. */
+static void test_late(void **state)
+{
+    (void)state;
+    struct err e;
+    struct compute *const c = compute_open(3, NULL, &e);
+    assert_non_null(c);
+    assert_int_equal(n_workers_of(c, come_late), 3);
+    for (int run = 0; run < 20; run++)
+        assert_int_equal(n_workers_of(c, count), 1);
+    pause_ms(600);
+    assert_int_equal(n_workers_of(c, count), 3);
     compute_close(c);
 }
 
@@ -158,8 +194,8 @@ static void test_levels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_share), cmocka_unit_test(test_sync),   cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_sleep), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_share), cmocka_unit_test(test_sync), cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_sleep), cmocka_unit_test(test_late), cmocka_unit_test(test_levels),
     };
     return cmocka_run_group_tests_name("compute", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
  */
 #include "cli/bench.h"
 
+#include "cli/stream.h"
 #include "core/clock.h"
 #include "models/work.h"
 
@@ -23,6 +24,7 @@ static struct session_params params_of(const struct bench *b, const struct bench
         .n_rows = 1,
         .n_threads = test->n_threads,
         .kv = b->kv,
+        .stop = stream_interrupt(),
     };
 }
 

@@ -1,7 +1,7 @@
 /*
  * tgen bench: how fast a model reads prompts and steps, beside what the machine could do at best.
  * Every combination of the listed numbers is a test. All of them are checked before the first one
- * is measured, and everything is printed at the end.
+ * is measured, and everything is printed at the end, or at Ctrl-C what there is until then.
  */
 #include "cli/command.h"
 
@@ -107,7 +107,6 @@ static void describe(struct plan *p)
 {
     struct bench_machine *m = &p->machine;
     machine_cpu(m->cpu, sizeof m->cpu);
-    m->level = machine_level(p->loaded.compute);
     for (size_t i = 0; i < p->n; i++)
         m->n_threads = max_int(m->n_threads, p->results[i].test.n_threads);
     for (size_t i = 0; i < p->n; i++)
@@ -135,19 +134,28 @@ static bool prepare(struct plan *p, size_t i, struct err *e)
     p->loaded.model = NULL;
     const bool ok = load_model(&p->loaded, &o, e);
     p->bench.model = p->loaded.model;
+    if (ok)
+        p->machine.level = machine_level(p->loaded.compute);
     return ok;
 }
 
+/* Measures all tests, or until Ctrl-C; then p->n are those that were finished. */
 static bool measure(struct plan *p, struct err *e)
 {
     struct terminal_progress progress = terminal_progress_begin(p->o->quiet, true, "test");
     bool ok = true;
-    for (size_t i = 0; ok && i < p->n; i++) {
-        terminal_progress(&progress, i + 1, p->n);
-        ok = prepare(p, i, e) &&
-             bench_measure(&p->bench, &p->tests[i], p->loaded.compute, &p->results[i], e);
+    size_t n_done = 0;
+    stream_watch_interrupt();
+    while (ok && n_done < p->n) {
+        terminal_progress(&progress, n_done + 1, p->n);
+        ok = prepare(p, n_done, e) &&
+             bench_measure(&p->bench, &p->tests[n_done], p->loaded.compute, &p->results[n_done], e);
+        n_done += ok;
+        if (ok ? stream_interrupted() : e->code == ERR_INTERRUPTED)
+            ok = err_interrupted(e);
     }
     terminal_progress_end(&progress);
+    p->n = n_done;
     return ok;
 }
 
@@ -169,7 +177,11 @@ static bool print(struct plan *p, struct err *e)
 bool command_bench(const struct options *o, struct err *e)
 {
     struct plan p = {.o = o};
-    const bool ok = open_plan(&p, e) && measure(&p, e) && print(&p, e);
+    bool ok = open_plan(&p, e) && measure(&p, e);
+    if (ok)
+        ok = print(&p, e);
+    else if (p.n > 0 && e->code == ERR_INTERRUPTED)
+        print(&p, e);
     machine_free(p.bench.machine);
     free(p.bench.ids);
     free(p.tests);

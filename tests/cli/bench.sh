@@ -43,6 +43,27 @@ else
     fail "they come in the order that was asked for" "$(peek "$tmp/out")"
 fi
 
+# Ctrl-C in the midst of many tests, sooner on a machine that is fast.
+if env --default-signal=INT true 2>/dev/null; then
+    many=$(seq -s, 16)
+    for seconds in 2 8 32; do
+        env --default-signal=INT "$TGEN" bench --csv -p 0 -n "$many" --depth "$many" -r 1 -t 1 </dev/null >"$tmp/out" 2>"$tmp/err" &
+        sleep "$seconds"
+        kill -INT $! 2>/dev/null
+        wait $!
+        code=$?
+        n_tests=$(grep -c '^tg' "$tmp/out")
+        [ "$n_tests" -gt 0 ] && break
+    done
+    if [ $code -eq 130 ] && [ "$n_tests" -gt 0 ] && [ "$n_tests" -lt 256 ] && [ ! -s "$tmp/err" ]; then
+        ok "Ctrl-C leaves what was measured"
+    else
+        fail "Ctrl-C leaves what was measured" "exit $code, $n_tests tests, $(peek "$tmp/err")"
+    fi
+else
+    skip "Ctrl-C" "this env(1) cannot reset signals"
+fi
+
 refuses "a prompt beyond the model" 4 "a context of 513 tokens" bench -p 513 -n 0
 refuses "one of many beyond the model" 4 "a context of 520 tokens" bench -p 8 --depth 0,512
 refuses "nothing to measure" 2 "there is nothing to measure" bench -p 0 -n 0,0

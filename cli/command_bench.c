@@ -145,12 +145,13 @@ static bool measure(struct plan *p, struct err *e)
     struct terminal_progress progress = terminal_progress_begin(p->o->quiet, true, "test");
     bool ok = true;
     size_t n_done = 0;
-    stream_watch_interrupt();
     while (ok && n_done < p->n) {
         terminal_progress(&progress, n_done + 1, p->n);
         ok = prepare(p, n_done, e) &&
              bench_measure(&p->bench, &p->tests[n_done], p->loaded.compute, &p->results[n_done], e);
         n_done += ok;
+        if (n_done == 1) /* before, there is nothing to print */
+            stream_watch_interrupt();
         if (ok ? stream_interrupted() : e->code == ERR_INTERRUPTED)
             ok = err_interrupted(e);
     }

@@ -4,12 +4,23 @@
 
 #include <time.h>
 
+static inline double clock_of(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Seconds on a clock that never goes back. */
 static inline double clock_seconds(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    return clock_of(CLOCK_MONOTONIC);
+}
+
+/* Seconds that this thread has had a CPU. */
+static inline double clock_on_cpu(void)
+{
+    return clock_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 #endif

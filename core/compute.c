@@ -60,7 +60,7 @@ struct compute {
     bool slept;         /* in this run, at a barrier */
     double waited;      /* seconds of this run at barriers; waits within MOMENT do not count */
     double alone_until; /* on the clock: runs that begin before are made alone */
-    double alone_for;   /* seconds that this lasted the last time, less what went well since */
+    double saved;       /* seconds that runs of late took less than they would have taken alone */
 };
 
 static void relax(void)
@@ -242,22 +242,33 @@ const struct kernels *compute_kernels(const struct compute *c)
     return c->kernels;
 }
 
-/* If other programs hold the CPUs, every barrier waits for a thread that is not scheduled. When a
- * run was hardly faster than the caller, which worked for a part of it, would have been alone, the
- * next runs are made alone: for as long as this one took, and for twice as long if it comes again
- * soon, up to MOST times, so that little is lost with trying. What goes well shortens that again.
- * Seconds count, not runs, or one token that had to wait would make long prompts slow. Results are
- * the same. */
-static void judge(struct compute *c, double elapsed, double now)
+void compute_run_together(struct compute *c, void (*task)(struct worker *w, void *context),
+                          void *context)
 {
-    const double gain = 1.25, most = 32, recovers = 0.25;
-    const double worked = elapsed - c->waited;
-    if (!c->slept || c->n_threads * worked >= gain * elapsed) {
-        c->alone_for = fmax(0, c->alone_for - recovers * elapsed);
-        return;
-    }
-    c->alone_for = fmin(most * elapsed, fmax(elapsed, 2 * c->alone_for));
-    c->alone_until = now + c->alone_for;
+    c->waited = 0;
+    c->slept = false;
+    c->task = task;
+    c->context = context;
+    change(c, &c->run.n);
+    task(&c->workers[0], context);
+    worker_sync(&c->workers[0]);
+    deals_judge(c->deals);
+}
+
+/* If other programs hold the CPUs, every barrier waits for a thread that is not scheduled. Alone,
+ * the caller would need n_threads times as long as it worked in a run, or somewhat less, as it then
+ * has the memory to itself. If a run saved nothing and those of late have not either, what they
+ * lost is time during which the next runs are made alone: LONGER times as much, so that trying
+ * again costs little. It is time that counts, and not runs, as one of a prompt may take as long as
+ * a hundred tokens. MOST_LOST bounds it for a process that was stopped in the midst of a run. */
+static void judge(struct compute *c, double elapsed, double on_cpu, double now)
+{
+    const double somewhat = 1.25, fade = 1. / 32, longer = 4, most_lost = 1; /* s */
+    const double worked = fmin(elapsed - c->waited, on_cpu);
+    const double saved = c->n_threads * worked - somewhat * elapsed;
+    c->saved = fmax(-most_lost, c->saved - fade * c->saved + saved);
+    if (c->slept && saved < 0 && c->saved < 0)
+        c->alone_until = now - longer * c->saved;
 }
 
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context)
@@ -268,16 +279,10 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
         task(&alone, context);
         return;
     }
-    c->waited = 0;
-    c->slept = false;
-    c->task = task;
-    c->context = context;
-    change(c, &c->run.n);
-    task(&c->workers[0], context);
-    worker_sync(&c->workers[0]);
+    const double on_cpu = clock_on_cpu();
+    compute_run_together(c, task, context);
     const double ended = clock_seconds();
-    judge(c, ended - began, ended);
-    deals_judge(c->deals);
+    judge(c, ended - began, clock_on_cpu() - on_cpu, ended);
 }
 
 struct worker worker_apart(const struct worker *w)

@@ -43,6 +43,10 @@ const struct kernels *compute_kernels(const struct compute *c);
  * them. */
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context);
 
+/* The same on every worker in any case, for what is about the threads and not about a result. */
+void compute_run_together(struct compute *c, void (*task)(struct worker *w, void *context),
+                          void *context);
+
 /* Waits until every worker has come here; what each wrote before is visible to all behind it. */
 void worker_sync(struct worker *w);
 

@@ -107,7 +107,7 @@ static double speed(struct machine *m, struct compute *c, double (*peak)(size_t 
     double done = 0, seconds = 0;
     for (int i = 0; i < TRIES; i++) {
         struct attempt t = {.machine = m, .peak = peak, .done = (double)m->n_bytes};
-        compute_run(c, run_attempt, &t);
+        compute_run_together(c, run_attempt, &t);
         done += t.done;
         seconds += t.seconds;
     }
@@ -118,7 +118,7 @@ void machine_measure(struct machine *m, struct compute *c, struct machine_limits
 {
     const struct kernels *k = compute_kernels(c);
     if (!m->is_touched)
-        compute_run(c, touch, m);
+        compute_run_together(c, touch, m);
     m->is_touched = true;
     *limits = (struct machine_limits){
         .read_bytes_per_s = speed(m, c, NULL),

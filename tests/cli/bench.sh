@@ -43,7 +43,7 @@ else
     fail "they come in the order that was asked for" "$(peek "$tmp/out")"
 fi
 
-# Ctrl-C in the midst of many tests, sooner on a machine that is fast.
+# Ctrl-C amid many tests; slow machines get more time.
 if env --default-signal=INT true 2>/dev/null; then
     many=$(seq -s, 16)
     for seconds in 2 8 32; do

@@ -137,33 +137,36 @@ static void test_sleep(void **state)
     compute_close(c);
 }
 
-/* The others keep the caller waiting. */
+/* The other one keeps the caller waiting. */
 static void come_late(struct worker *w, void *context)
 {
     count(w, context);
     if (w->index > 0)
-        pause_ms(300);
+        pause_ms(200);
 }
 
-static int n_workers_of(struct compute *c, void (*task)(struct worker *w, void *context))
-{
-    atomic_int n = 0;
-    compute_run(c, task, &n);
-    return n;
-}
-
-/* A caller that was kept waiting makes the next runs alone, for as long as that took. */
+/* A caller that was kept waiting makes the next runs alone for a while, but for those that want all
+ * workers. */
 static void test_late(void **state)
 {
     (void)state;
     struct err e;
-    struct compute *const c = compute_open(3, NULL, &e);
+    struct compute *const c = compute_open(2, NULL, &e);
     assert_non_null(c);
-    assert_int_equal(n_workers_of(c, come_late), 3);
-    for (int run = 0; run < 20; run++)
-        assert_int_equal(n_workers_of(c, count), 1);
-    pause_ms(600);
-    assert_int_equal(n_workers_of(c, count), 3);
+    atomic_int n = 0;
+    compute_run(c, come_late, &n);
+    assert_int_equal(n, 2);
+    atomic_store(&n, 0);
+    compute_run(c, count, &n);
+    assert_int_equal(n, 1);
+    compute_run_together(c, count, &n);
+    assert_int_equal(n, 3);
+    for (int found = 1; found == 1; found = n) {
+        pause_ms(100);
+        atomic_store(&n, 0);
+        compute_run(c, count, &n);
+    }
+    assert_int_equal(n, 2);
     compute_close(c);
 }
 

@@ -43,7 +43,7 @@ static void run_step(struct worker *w, void *context)
 static size_t deal_out(struct compute *c, size_t n, size_t grain, long pause)
 {
     struct step s = {.n = n, .grain = grain, .pause = pause};
-    compute_run(c, run_step, &s);
+    compute_run_together(c, run_step, &s);
     for (size_t i = 0; i < N_ITEMS; i++)
         assert_int_equal(atomic_load(&s.n_done[i]), i < n);
     return s.n_of_0;
@@ -118,7 +118,7 @@ static void test_product(void **state)
                               .block = N_OUT};
         for (int run = 0; run < 20; run++) {
             memset(p.y, 0xff, N_Y * sizeof *p.y);
-            compute_run(c, run_product, &p);
+            compute_run_together(c, run_product, &p);
             if (n_workers > 1)
                 assert_memory_equal(dealt, alone, N_Y * sizeof *alone);
         }

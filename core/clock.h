@@ -6,7 +6,7 @@
 
 static inline double clock_of(clockid_t id)
 {
-    struct timespec t;
+    struct timespec t = {0};
     clock_gettime(id, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

@@ -245,8 +245,6 @@ const struct kernels *compute_kernels(const struct compute *c)
 void compute_run_together(struct compute *c, void (*task)(struct worker *w, void *context),
                           void *context)
 {
-    c->waited = 0;
-    c->slept = false;
     c->task = task;
     c->context = context;
     change(c, &c->run.n);
@@ -257,18 +255,24 @@ void compute_run_together(struct compute *c, void (*task)(struct worker *w, void
 
 /* If other programs hold the CPUs, every barrier waits for a thread that is not scheduled. Alone,
  * the caller would need n_threads times as long as it worked in a run, or somewhat less, as it then
- * has the memory to itself. If a run saved nothing and those of late have not either, what they
- * lost is time during which the next runs are made alone: LONGER times as much, so that trying
- * again costs little. It is time that counts, and not runs, as one of a prompt may take as long as
- * a hundred tokens. MOST_LOST bounds it for a process that was stopped in the midst of a run. */
-static void judge(struct compute *c, double elapsed, double on_cpu, double now)
+ * has the memory to itself. When a run lost time against that, and those of late have lost on
+ * balance, the next ones are made alone for `longer` times the loss of late, so that trying again
+ * costs little, but not for a loss that is large beside that of this run. Time counts, and not
+ * runs, as one of a prompt may take as long as a hundred tokens; a process that was stopped for an
+ * hour has not lost more than `most` seconds. Results are the same. */
+static void judge(struct compute *c, double elapsed, double worked, double now)
 {
-    const double somewhat = 1.25, fade = 1. / 32, longer = 4, most_lost = 1; /* s */
-    const double worked = fmin(elapsed - c->waited, on_cpu);
+    const double somewhat = 1.25, fade = 1. / 32, longer = 4, beside = 8, most = 1;
     const double saved = c->n_threads * worked - somewhat * elapsed;
-    c->saved = fmax(-most_lost, c->saved - fade * c->saved + saved);
+    c->saved = fmax(-most, fmin(c->saved - fade * c->saved + saved, most));
     if (c->slept && saved < 0 && c->saved < 0)
-        c->alone_until = now - longer * c->saved;
+        c->alone_until = now - longer * fmax(c->saved, beside * saved);
+}
+
+/* With more threads than CPUs the caller may wait for a CPU in the midst of its work. */
+static double working_seconds(const struct compute *c)
+{
+    return c->has_cpus ? clock_seconds() - c->waited : clock_on_cpu();
 }
 
 void compute_run(struct compute *c, void (*task)(struct worker *w, void *context), void *context)
@@ -279,10 +283,12 @@ void compute_run(struct compute *c, void (*task)(struct worker *w, void *context
         task(&alone, context);
         return;
     }
-    const double on_cpu = clock_on_cpu();
+    c->waited = 0;
+    c->slept = false;
+    const double work_began = working_seconds(c);
     compute_run_together(c, task, context);
-    const double ended = clock_seconds();
-    judge(c, ended - began, clock_on_cpu() - on_cpu, ended);
+    const double work_ended = working_seconds(c), ended = clock_seconds();
+    judge(c, ended - began, work_ended - work_began, ended);
 }
 
 struct worker worker_apart(const struct worker *w)

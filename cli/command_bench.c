@@ -150,7 +150,7 @@ static bool measure(struct plan *p, struct err *e)
         ok = prepare(p, n_done, e) &&
              bench_measure(&p->bench, &p->tests[n_done], p->loaded.compute, &p->results[n_done], e);
         n_done += ok;
-        if (n_done == 1) /* before, there is nothing to print */
+        if (ok && n_done == 1) /* before, there is nothing to print */
             stream_watch_interrupt();
         if (ok ? stream_interrupted() : e->code == ERR_INTERRUPTED)
             ok = err_interrupted(e);

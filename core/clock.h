@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+/* Seconds on any clock of the system. */
 static inline double clock_of(clockid_t id)
 {
     struct timespec t = {0};

@@ -257,7 +257,7 @@ void compute_run_together(struct compute *c, void (*task)(struct worker *w, void
  * the caller would need n_threads times as long as it worked in a run, or somewhat less, as it then
  * has the memory to itself. When a run lost time against that, and those of late have lost on
  * balance, the next ones are made alone for `longer` times the loss of late, so that trying again
- * costs little, but not for a loss that is large beside that of this run. Time counts, and not
+ * costs little; more than `beside` times this run's own loss does not count. Time counts, and not
  * runs, as one of a prompt may take as long as a hundred tokens; a process that was stopped for an
  * hour has not lost more than `most` seconds. Results are the same. */
 static void judge(struct compute *c, double elapsed, double worked, double now)

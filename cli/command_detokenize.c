@@ -34,7 +34,9 @@ static bool put_ids(struct detokenizer *d, const char *digits, size_t n, struct 
     }
     d->text.n = 0;
     for (size_t i = 0; i < d->ids.n; i++) {
-        const struct bytes bytes = decoder_next(d->decoder, d->ids.id[i]);
+        struct bytes bytes;
+        if (!decoder_next(d->decoder, d->ids.id[i], &bytes, e))
+            return false;
         buffer_add(&d->text, (const char *)bytes.data, bytes.size);
     }
     return buffer_ok(&d->text, e) && stream_put(&d->stream, d->text.data, d->text.n, e);

@@ -113,7 +113,9 @@ static bool tell_prompt(struct generation *g, struct err *e)
             return false;
         if (!g->decoder)
             continue;
-        const struct bytes text = decoder_next(g->decoder, id);
+        struct bytes text;
+        if (!decoder_next(g->decoder, id, &text, e))
+            return false;
         if (o->echo && o->ids && !stream_echo(&g->stream, (const char *)text.data, text.size, e))
             return false;
     }
@@ -158,8 +160,9 @@ static bool put_token(struct generation *g, int32_t id, struct err *e)
         return false;
     if (!g->decoder)
         return true;
-    const struct bytes text = decoder_next(g->decoder, id);
-    return stream_put(&g->stream, (const char *)text.data, text.size, e);
+    struct bytes text;
+    return decoder_next(g->decoder, id, &text, e) &&
+           stream_put(&g->stream, (const char *)text.data, text.size, e);
 }
 
 /* Draws, prints and goes on until something ends it. */

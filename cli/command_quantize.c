@@ -51,7 +51,7 @@ static bool work(const struct options *o, struct exporter *x, struct compute *c,
         ok = export_step(x, c, &done, &total, e);
         terminal_progress(&progress, done >> 20, total >> 20);
         if (ok && stream_interrupted())
-            ok = err_set(e, ERR_INTERRUPTED, "interrupted");
+            ok = err_interrupted(e);
     }
     terminal_progress_end(&progress);
     return ok && export_finish(x, e);
@@ -110,6 +110,8 @@ bool command_quantize(const struct options *o, struct err *e)
     ok = ok && work(o, x, l.compute, e) && print_result(o, export_result(x), e);
     if (ok)
         tell_others(o, export_result(x));
+    else if (e->code == ERR_INTERRUPTED)
+        err_set(e, ERR_INTERRUPTED, "interrupted"); /* for logs: hours of work may be gone */
     export_free(x);
     calibrate_free(texts);
     load_free(&l);

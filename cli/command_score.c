@@ -130,20 +130,22 @@ static double perplexity(const struct scoring *s)
     return s->run.ids.n > 1 ? exp(-s->total / (double)(s->run.ids.n - 1)) : NAN;
 }
 
-static void write_json(const struct scoring *s, struct decoder *decoder, struct buffer *out)
+static bool write_json(const struct scoring *s, struct decoder *decoder, struct buffer *out,
+                       struct err *e)
 {
+    struct bytes text;
     json_out_open(out, NULL, '{');
     json_out_open(out, "tokens", '[');
     for (size_t i = 0; i < s->run.ids.n; i++) {
         const int32_t id = s->run.ids.id[i];
         json_out_open(out, NULL, '{');
         json_out_unsigned(out, "id", (uint64_t)id);
-        if (decoder) {
-            const struct bytes text = decoder_next(decoder, id);
+        if (decoder && !decoder_next(decoder, id, &text, e))
+            return false;
+        if (decoder)
             json_out_text(out, "text", (const char *)text.data, text.size);
-        } else {
+        else
             json_out_null(out, "text");
-        }
         json_out_number(out, "logprob", i == 0 ? NAN : s->logprob[i]);
         json_out_close(out, '}');
     }
@@ -153,10 +155,13 @@ static void write_json(const struct scoring *s, struct decoder *decoder, struct 
     json_out_unsigned(out, "n_tokens", s->run.ids.n);
     json_out_close(out, '}');
     buffer_add_string(out, "\n");
+    return true;
 }
 
-static void write_table(const struct scoring *s, struct decoder *decoder, struct buffer *out)
+static bool write_table(const struct scoring *s, struct decoder *decoder, struct buffer *out,
+                        struct err *e)
 {
+    struct bytes text;
     buffer_add_string(out, "      id       logprob  text\n");
     for (size_t i = 0; i < s->run.ids.n; i++) {
         const int32_t id = s->run.ids.id[i];
@@ -166,7 +171,8 @@ static void write_table(const struct scoring *s, struct decoder *decoder, struct
         else
             buffer_addf(out, "%14.6f", s->logprob[i]);
         if (decoder) {
-            const struct bytes text = decoder_next(decoder, id);
+            if (!decoder_next(decoder, id, &text, e))
+                return false;
             buffer_add_string(out, "  ");
             json_out_quoted(out, (const char *)text.data, text.size);
         }
@@ -176,6 +182,7 @@ static void write_table(const struct scoring *s, struct decoder *decoder, struct
     if (s->run.ids.n > 1)
         buffer_addf(out, ", perplexity %.6f", perplexity(s));
     buffer_add_string(out, "\n");
+    return true;
 }
 
 static bool print_scores(const struct scoring *s, struct err *e)
@@ -185,11 +192,8 @@ static bool print_scores(const struct scoring *s, struct err *e)
     const struct tokenizer *tokenizer = s->run.loaded.tokenizer;
     if (tokenizer && (decoder = decoder_new(tokenizer, true, e)) == NULL)
         return false;
-    if (s->run.o->json)
-        write_json(s, decoder, &out);
-    else
-        write_table(s, decoder, &out);
-    const bool ok = stream_print(&out, e);
+    const bool ok =
+        (s->run.o->json ? write_json : write_table)(s, decoder, &out, e) && stream_print(&out, e);
     buffer_free(&out);
     decoder_free(decoder);
     return ok;

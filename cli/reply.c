@@ -8,13 +8,16 @@
 #include "cli/reply_chances.h"
 #include "cli/settle.h"
 
-static void look_back(struct reply *r)
+static bool look_back(struct reply *r, struct err *e)
 {
     const struct ids *prompt = r->request.prompt;
+    struct bytes unused;
     for (size_t i = 0; i < prompt->n; i++) {
         sampler_accept(r->sampler, prompt->id[i]);
-        (void)decoder_next(r->decoder, prompt->id[i]);
+        if (!decoder_next(r->decoder, prompt->id[i], &unused, e))
+            return false;
     }
+    return true;
 }
 
 bool reply_begin(struct reply *r, const struct reply_request *request, struct err *e)
@@ -38,16 +41,15 @@ bool reply_begin(struct reply *r, const struct reply_request *request, struct er
         return false;
     if (request->limit == 0)
         r->end = REPLY_LENGTH;
-    look_back(r);
-    return true;
+    return look_back(r, e);
 }
 
 /* A token that belongs to the answer. */
 static bool put(struct reply *r, const float *logits, int32_t id, struct err *e)
 {
-    const struct bytes text = decoder_next(r->decoder, id);
+    struct bytes text;
     const int n_vocab = model_info(r->request.loaded->model)->vocab_size;
-    return ids_push(&r->ids, id, e) &&
+    return ids_push(&r->ids, id, e) && decoder_next(r->decoder, id, &text, e) &&
            (!r->chances || reply_chances_add(r->chances, logits, n_vocab, id, text, e)) &&
            stream_put(&r->stream, (const char *)text.data, text.size, e);
 }

@@ -52,29 +52,36 @@ void reply_chances_free(struct reply_chances *c)
 }
 
 /* A member of the object that begins at `begin`, unless it has one that looks the same. */
-static void write_entry(struct reply_chances *c, size_t begin, const struct logprob_entry *entry)
+static bool write_entry(struct reply_chances *c, size_t begin, const struct logprob_entry *entry,
+                        struct err *e)
 {
     struct buffer *out = &c->likeliest;
     struct buffer key = {0};
+    struct bytes text;
     decoder_reset(c->decoder);
-    (void)decoder_next(c->decoder, c->last);
-    const struct bytes text = decoder_next(c->decoder, entry->id);
+    if (!decoder_next(c->decoder, c->last, &text, e) ||
+        !decoder_next(c->decoder, entry->id, &text, e))
+        return false;
     buffer_add(&key, (const char *)text.data, text.size);
     out->failed = out->failed || key.failed;
     if (!out->failed && !json_out_has(out->data + begin, out->n - begin, key.data))
         json_out_number(out, key.data, entry->logprob);
     buffer_free(&key);
+    return buffer_ok(out, e);
 }
 
 /* {"token": logprob, ...}: the likeliest first, and behind them the one that was drawn. */
-static void write_likeliest(struct reply_chances *c, struct logprob_entry drawn)
+static bool write_likeliest(struct reply_chances *c, struct logprob_entry drawn, struct err *e)
 {
     json_out_open(&c->likeliest, NULL, '{');
     const size_t begin = c->likeliest.n;
     for (int i = 0; i < c->n_likeliest; i++)
-        write_entry(c, begin, &c->entries[i]);
-    write_entry(c, begin, &drawn);
+        if (!write_entry(c, begin, &c->entries[i], e))
+            return false;
+    if (!write_entry(c, begin, &drawn, e))
+        return false;
     json_out_close(&c->likeliest, '}');
+    return true;
 }
 
 /* Bytes that are no UTF-8 are printed as U+FFFD, which counts as a character too. */
@@ -99,7 +106,8 @@ bool reply_chances_add(struct reply_chances *c, const float *logits, int n_vocab
     count_characters(c, text);
     if (c->n_likeliest > 0) {
         logprob_likeliest(logits, n_vocab, c->n_likeliest, c->entries);
-        write_likeliest(c, drawn);
+        if (!write_likeliest(c, drawn, e))
+            return false;
     }
     c->last = id;
     return buffer_ok(&c->begun, e) && buffer_ok(&c->tokens, e) && buffer_ok(&c->logprobs, e) &&

@@ -579,6 +579,8 @@ struct exporter *export_begin(struct model *m, enum model_weights weights, const
 
 void export_calibrate(struct exporter *x, const struct moments *moments)
 {
+    free(x->scratch); /* with factors there must be more of it */
+    x->scratch = NULL;
     for (size_t i = 0; i < x->plan.n; i++) {
         struct quantize_matrix *const matrix = &x->plan.matrices[i];
         matrix->from.factors = moments_factors(moments, matrix->role, matrix->layer);

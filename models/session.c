@@ -208,8 +208,11 @@ static bool take_memory(struct session *s, struct err *e)
     struct session_bytes bytes;
     if (!session_measure(s->model, &s->params, &bytes, e))
         return false;
-    const size_t total = bytes.kv + bytes.scratch + bytes.logits;
-    s->block = calloc(1, total + CUT_LINE); /* zeroed by the kernel, page by page, on first touch */
+    const size_t total = bytes.kv + bytes.scratch + bytes.logits; /* not too large: cut_all */
+    size_t n;
+    if (!checked_add(total, CUT_LINE, &n))
+        return err_no_memory(e);
+    s->block = calloc(1, n); /* zeroed by the kernel, page by page, on first touch */
     s->kv = calloc((size_t)s->model->spec.num_hidden_layers, sizeof *s->kv);
     if (!s->block || !s->kv)
         return err_set(e, ERR_RUNTIME,
@@ -393,7 +396,7 @@ static bool run_pass(struct session *s, const struct session_row *rows, int n, s
     s->pass.stop = s->params.stop;
     atomic_store(&s->pass.n_layers, n_layers);
     compute_run(s->compute, forward_run, &s->pass);
-    return atomic_load(&s->pass.n_layers) == n_layers || err_set(e, ERR_INTERRUPTED, "interrupted");
+    return atomic_load(&s->pass.n_layers) == n_layers || err_interrupted(e);
 }
 
 /* ---- one text -------------------------------------------------------------------------------- */

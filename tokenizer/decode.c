@@ -152,22 +152,24 @@ static bool run_strip(const struct decode_step *d, struct step_state *s, struct 
 }
 
 static bool run_replace(struct decoder *dec, const struct decode_step *d, struct text *out,
-                        const struct piece *in)
+                        const struct piece *in, struct err *e)
 {
     size_t done = 0;
     size_t from = 0;
     struct token_span m;
-    struct err ignored;
-    while (from <= in->n && pattern_find(&d->pattern, dec->regex, in->data, in->n, from, &m,
-                                         &ignored) == REGEX_MATCH) {
+    enum regex_result found = REGEX_MATCH;
+    while (from <= in->n && (found = pattern_find(&d->pattern, dec->regex, in->data, in->n, from,
+                                                  &m, e)) == REGEX_MATCH) {
         if (!text_add(out, in->data + done, m.start - done) ||
             !text_add(out, d->content, d->n_content))
-            return false;
+            return err_no_memory(e);
         done = from = m.end;
         if (m.start == m.end)
             from += from < in->n ? utf8_size(in->data[from]) : 1;
     }
-    return text_add(out, in->data + done, in->n - done);
+    if (found == REGEX_ERROR)
+        return false;
+    return text_add(out, in->data + done, in->n - done) || err_no_memory(e);
 }
 
 /* The suffix is a blank, but for the last token's; so a blank at a token's end waits for the next
@@ -282,10 +284,10 @@ static bool run_spm(const struct decode_step *d, struct step_state *s, struct te
     return text_add(out, in->data + begin, in->n - begin);
 }
 
-static bool run_step(struct decoder *dec, size_t i, struct text *out, const struct piece *in)
+/* Of all but Replace; false: no memory. */
+static bool run_simple(const struct decode_step *d, struct step_state *s, struct text *out,
+                       const struct piece *in)
 {
-    const struct decode_step *d = &dec->t->decode_step[i];
-    struct step_state *s = &dec->state[i];
     switch (d->type) {
     case DECODE_BYTE_LEVEL:
         return run_byte_level(out, in);
@@ -295,8 +297,6 @@ static bool run_step(struct decoder *dec, size_t i, struct text *out, const stru
         return run_metaspace(d, s, out, in);
     case DECODE_STRIP:
         return run_strip(d, s, out, in);
-    case DECODE_REPLACE:
-        return run_replace(dec, d, out, in);
     case DECODE_BPE:
         return run_bpe(d, s, out, in);
     case DECODE_WORDPIECE:
@@ -310,21 +310,33 @@ static bool run_step(struct decoder *dec, size_t i, struct text *out, const stru
     }
 }
 
-struct bytes decoder_next(struct decoder *d, int32_t id)
+static bool run_step(struct decoder *dec, size_t i, struct text *out, const struct piece *in,
+                     struct err *e)
+{
+    const struct decode_step *d = &dec->t->decode_step[i];
+    if (d->type == DECODE_REPLACE)
+        return run_replace(dec, d, out, in, e);
+    return run_simple(d, &dec->state[i], out, in) || err_no_memory(e);
+}
+
+bool decoder_next(struct decoder *d, int32_t id, struct bytes *text, struct err *e)
 {
     struct bytes spelled = tokenizer_piece(d->t, id);
+    *text = (struct bytes){(const unsigned char *)"", 0};
     if (!spelled.data || (!d->show_special && tokenizer_is_special(d->t, id)))
-        return (struct bytes){(const unsigned char *)"", 0};
+        return true;
     struct piece in = {.data = (const char *)spelled.data, .n = spelled.size};
+    regex_scratch_begin(d->regex, spelled.size);
     for (size_t i = 0; i < d->t->n_decode_steps; i++) {
         struct text *out = &d->text[i % 2];
         text_clear(out);
-        if (!run_step(d, i, out, &in))
-            return (struct bytes){(const unsigned char *)"", 0}; /* no memory for one token */
+        if (!run_step(d, i, out, &in, e))
+            return false;
         d->state[i].started = true;
         in = text_piece(out, &in);
     }
-    return (struct bytes){(const unsigned char *)in.data, in.n};
+    *text = (struct bytes){(const unsigned char *)in.data, in.n};
+    return true;
 }
 
 struct decoder *decoder_new(const struct tokenizer *t, bool show_special, struct err *e)
@@ -361,7 +373,6 @@ void decoder_free(struct decoder *d)
 
 void decoder_reset(struct decoder *d)
 {
-    regex_scratch_begin(d->regex, 0);
     for (size_t i = 0; i < d->t->n_decode_steps; i++) {
         struct text previous = d->state[i].previous;
         text_clear(&previous);

@@ -110,9 +110,10 @@ bool encoder_encode_part(struct encoder *en, const char *text, size_t n, bool la
 struct decoder *decoder_new(const struct tokenizer *t, bool show_special, struct err *e);
 void decoder_free(struct decoder *d);
 
-/* The bytes that one more id adds to the text; valid until the next call. A character may arrive in
- * several pieces. An id outside the vocabulary adds nothing. */
-struct bytes decoder_next(struct decoder *d, int32_t id);
+/* *text: the bytes that one more id adds to the text; valid until the next call. A character may
+ * arrive in several pieces. An id outside the vocabulary adds nothing. ERR_LOAD where a regular
+ * expression of the decoder takes too long for the token, ERR_RUNTIME without memory. */
+bool decoder_next(struct decoder *d, int32_t id, struct bytes *text, struct err *e);
 
 /* Forgets all, to begin a new text. */
 void decoder_reset(struct decoder *d);

@@ -18,6 +18,7 @@ static void use(const struct tokenizer *t)
 {
     struct err e = {0};
     struct ids ids = {0};
+    struct bytes decoded;
     struct token_spans where = {0};
     struct encoder *en = encoder_new(t, &e);
     struct decoder *d = decoder_new(t, true, &e);
@@ -28,11 +29,13 @@ static void use(const struct tokenizer *t)
             if (ids.id[i] < 0 || ids.id[i] >= tokenizer_n_ids(t) || s.start > s.end ||
                 s.end > sizeof text - 1)
                 abort();
-            decoder_next(d, ids.id[i]);
+            if (!decoder_next(d, ids.id[i], &decoded, &e))
+                break;
         }
     }
     for (int32_t id = -1; id <= tokenizer_n_ids(t) && id < 1000; id++)
-        decoder_next(d, id);
+        if (!decoder_next(d, id, &decoded, &e))
+            break;
     ids_free(&ids);
     token_spans_free(&where);
     encoder_free(en);

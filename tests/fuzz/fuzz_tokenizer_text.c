@@ -76,8 +76,10 @@ static void check_way_back(struct decoder *d, const struct ids *ids, const uint8
     size_t at = 0;
     decoder_reset(d);
     for (size_t i = 0; i < ids->n; i++) {
-        struct bytes b = decoder_next(d, ids->id[i]);
-        if (b.size > size - at || memcmp(b.data, data + at, b.size) != 0)
+        struct bytes b;
+        struct err e = {0};
+        if (!decoder_next(d, ids->id[i], &b, &e) || b.size > size - at ||
+            memcmp(b.data, data + at, b.size) != 0)
             abort();
         at += b.size;
     }
@@ -90,18 +92,18 @@ static void check(struct target *target, const uint8_t *data, size_t size, unsig
     struct err e = {0};
     struct ids ids = {0};
     struct ids again = {0};
+    struct bytes decoded;
     struct token_spans where = {0};
     const char *text = (const char *)data;
     if (!encoder_encode_spans(target->used, text, size, flags, &ids, &where, &e) ||
         !encoder_encode(target->used, text, size, flags, &again, &e) || ids.n != again.n ||
         (ids.n && memcmp(ids.id, again.id, ids.n * sizeof *ids.id) != 0))
         abort();
-    for (size_t i = 0; i < ids.n; i++) {
+    for (size_t i = 0; i < ids.n; i++)
         if (ids.id[i] < 0 || ids.id[i] >= tokenizer_n_ids(target->t) ||
-            where.at[i].start > where.at[i].end || where.at[i].end > size)
+            where.at[i].start > where.at[i].end || where.at[i].end > size ||
+            !decoder_next(target->d, ids.id[i], &decoded, &e))
             abort();
-        decoder_next(target->d, ids.id[i]);
-    }
     if (target->comes_back)
         check_way_back(target->d, &ids, data, size);
     ids_free(&ids);

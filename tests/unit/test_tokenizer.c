@@ -420,12 +420,18 @@ static void decoder_forgets(void **state)
             "{\"type\":\"WordLevel\",\"vocab\":{\"a\":0,\"b\":1,\"?\":2},\"unk_token\":\"?\"}"});
     struct err e = {0};
     struct decoder *d = decoder_new(t, false, &e);
-    assert_int_equal(decoder_next(d, 0).size, 1);
-    assert_int_equal(decoder_next(d, 1).size, 2); /* a blank before it */
-    assert_int_equal(decoder_next(d, 77).size, 0);
-    assert_int_equal(decoder_next(d, -1).size, 0);
+    static const struct {
+        int32_t id;
+        size_t size;
+    } tokens[] = {{0, 1}, {1, 2} /* a blank before it */, {77, 0}, {-1, 0}};
+    struct bytes text;
+    for (size_t i = 0; i < ARRAY_LEN(tokens); i++) {
+        assert_true(decoder_next(d, tokens[i].id, &text, &e));
+        assert_int_equal(text.size, tokens[i].size);
+    }
     decoder_reset(d);
-    assert_int_equal(decoder_next(d, 1).size, 1);
+    assert_true(decoder_next(d, 1, &text, &e));
+    assert_int_equal(text.size, 1);
     decoder_free(d);
     tokenizer_free(t);
 }
@@ -827,6 +833,11 @@ static void bad_files(void **state)
         {{.tokenizer_model = FILE_OF("\x0A\x03\x0A\x01"
                                      "a")},
          "unknown one"},
+        {{.tokenizer_model = FILE_OF("\x0A\x09\x0A\x05<unk>\x18\x02"
+                                     "\x0A\x08\x0A\x01"
+                                     "a\x15\x00\x00\xC0\x7F" /* NaN */
+                                     "\x12\x02\x18\x02")},
+         "piece 1 has no score"},
         {{.tiktoken = FILE_OF("YQ== 0\n")}, "pat_str"},
         {{.tiktoken = FILE_OF("YQ==\n"), .tokenizer_config = FILE_OF("{\"pat_str\":\"a\"}")},
          "line 1"},

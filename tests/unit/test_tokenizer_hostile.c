@@ -79,6 +79,46 @@ static void runaway_regexes(void **state)
                    "a", 30000, "gives up");
 }
 
+/* How many times a decoder with a Replace that needs the cube of a token's size in steps spells a
+ * token of n letters, `times` at most; e says why it stopped. */
+static int spelled_times(size_t n, int times, struct err *e)
+{
+    char *text = repeated("a", n), *model = NULL;
+    size_t size;
+    FILE *out = open_memstream(&model, &size);
+    fprintf(out, "{\"type\":\"WordLevel\",\"vocab\":{\"?\":0,\"%s\":1},\"unk_token\":\"?\"}", text);
+    fclose(out);
+    struct tokenizer *t =
+        kit_make(&(struct kit_parts){.model = model,
+                                     .decoder = "{\"type\":\"Replace\",\"pattern\":{\"Regex\":"
+                                                "\"a*a*b|a\"},\"content\":\"a\"}"});
+    struct decoder *d = decoder_new(t, true, e);
+    assert_non_null(d);
+    struct bytes spelled;
+    int done = 0;
+    while (done < times && decoder_next(d, 1, &spelled, e)) {
+        assert_int_equal(spelled.size, n);
+        done++;
+    }
+    decoder_free(d);
+    tokenizer_free(t);
+    free(model);
+    free(text);
+    return done;
+}
+
+/* Each token may take its steps, however many came before; what takes more is an error, and not a
+ * text that the decoder has not touched. */
+static void runaway_decoders(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    assert_int_equal(spelled_times(300, 40, &e), 40);
+    assert_int_equal(spelled_times(2000, 1, &e), 0);
+    assert_int_equal(e.code, ERR_LOAD);
+    assert_non_null(strstr(e.text, "gives up: it takes more than 10"));
+}
+
 #define GPT4                                                                                       \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}|"          \
     " ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
@@ -323,7 +363,7 @@ int main(void)
         cmocka_unit_test(growing_text),         cmocka_unit_test(growing_tokens),
         cmocka_unit_test(text_that_may_grow),   cmocka_unit_test(long_wordpiece),
         cmocka_unit_test(long_pieces),          cmocka_unit_test(merges_that_clash),
-        cmocka_unit_test(tokens_that_clash),
+        cmocka_unit_test(tokens_that_clash),    cmocka_unit_test(runaway_decoders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,7 +92,9 @@ static bool same_text(struct decoder *d, const struct ids *ids, const char *want
     size_t n = 0;
     decoder_reset(d);
     for (size_t i = 0; i < ids->n; i++) {
-        struct bytes b = decoder_next(d, ids->id[i]);
+        struct bytes b;
+        struct err e = {0};
+        assert_true(decoder_next(d, ids->id[i], &b, &e));
         assert_true(n + b.size < sizeof got);
         memcpy(got + n, b.data, b.size);
         n += b.size;

@@ -85,7 +85,8 @@ KIT char *kit_decode(const struct tokenizer *t, const struct ids *ids, size_t *n
     char *text = malloc(capacity);
     *n = 0;
     for (size_t i = 0; i < ids->n; i++) {
-        struct bytes b = decoder_next(d, ids->id[i]);
+        struct bytes b;
+        assert_true(decoder_next(d, ids->id[i], &b, &e));
         if (*n + b.size + 1 > capacity) {
             capacity = (*n + b.size + 1) * 2;
             text = realloc(text, capacity);

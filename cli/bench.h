@@ -40,9 +40,6 @@ struct bench {
     enum session_kv kv;
 };
 
-/* "pp512" or "tg128" into out[0..size); returns out. */
-char *bench_name(const struct bench_test *test, char *out, size_t size);
-
 /* ERR_CONTEXT where the model cannot hold so many tokens. */
 bool bench_check(const struct bench *b, const struct bench_test *test, struct err *e);
 

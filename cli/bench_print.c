@@ -13,7 +13,8 @@
 static const char *const weights_names[] = {
     [MODEL_STORED] = "stored", [MODEL_Q8] = "q8", [MODEL_Q4] = "q4"};
 
-char *bench_name(const struct bench_test *test, char *out, size_t size)
+/* "pp512" or "tg128" into out[0..size); returns out. */
+static char *test_name(const struct bench_test *test, char *out, size_t size)
 {
     snprintf(out, size, "%s%d", test->is_prompt ? "pp" : "tg", test->n);
     return out;
@@ -41,7 +42,7 @@ void bench_add_table(struct buffer *t, const struct bench_machine *machine,
     for (size_t i = 0; i < n; i++) {
         const struct bench_result *r = &results[i];
         buffer_addf(t, "%-8s %-7s %7d %6d %11.2f %11.2f %11.2f %7.1f %%\n",
-                    bench_name(&r->test, name, sizeof name), weights_names[r->test.weights],
+                    test_name(&r->test, name, sizeof name), weights_names[r->test.weights],
                     r->test.n_threads, r->test.depth, r->rate, r->least, r->most,
                     100 * r->fraction);
     }
@@ -80,7 +81,7 @@ void bench_add_json(struct buffer *t, const struct bench_machine *machine,
     for (size_t i = 0; i < n; i++) {
         const struct bench_result *r = &results[i];
         json_out_open(t, NULL, '{');
-        json_out_string(t, "test", bench_name(&r->test, name, sizeof name));
+        json_out_string(t, "test", test_name(&r->test, name, sizeof name));
         json_out_string(t, "weights", weights_names[r->test.weights]);
         json_out_unsigned(t, "threads", (uint64_t)r->test.n_threads);
         json_out_unsigned(t, "depth", (uint64_t)r->test.depth);
@@ -102,7 +103,7 @@ void bench_add_csv(struct buffer *t, const struct bench_result *results, size_t 
                          "fraction_of_limit\n");
     for (size_t i = 0; i < n; i++) {
         const struct bench_result *r = &results[i];
-        buffer_addf(t, "%s,%s,%d,%d,%.6g,%.6g,%.6g,%.6g\n", bench_name(&r->test, name, sizeof name),
+        buffer_addf(t, "%s,%s,%d,%d,%.6g,%.6g,%.6g,%.6g\n", test_name(&r->test, name, sizeof name),
                     weights_names[r->test.weights], r->test.n_threads, r->test.depth, r->rate,
                     r->least, r->most, r->fraction);
     }

@@ -83,6 +83,8 @@ static struct room cut_room(const struct kv *kv, float *scratch)
     r.k_block = r.acc + kv_value_stride(kv) * UNIT_ROWS;
     r.v_block = r.k_block + query_stride(kv) * KV_PAGE;
     r.q = (uint16_t *)(void *)(r.v_block + kv_value_stride(kv) * KV_PAGE);
+    assert(kernels_attend_room((size_t)kv->k_dim, kv_value_stride(kv)) <=
+           (size_t)((char *)r.q - (char *)r.k_block)); /* that of attend_bf16 */
     return r;
 }
 

@@ -16,6 +16,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+enum { CACHE_LINE = 64 /* bytes */ };
+
 #if defined(__GNUC__)
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 #else

@@ -9,8 +9,8 @@ void *cut_bytes(struct cutter *c, size_t n, size_t size)
 {
     size_t bytes;
     void *const part = c->base ? c->base + c->used : NULL;
-    if (!checked_mul(n, size, &bytes) || !checked_add(bytes, CUT_LINE - 1, &bytes) ||
-        !checked_add(c->used, bytes / CUT_LINE * CUT_LINE, &c->used))
+    if (!checked_mul(n, size, &bytes) || !checked_add(bytes, CACHE_LINE - 1, &bytes) ||
+        !checked_add(c->used, bytes / CACHE_LINE * CACHE_LINE, &c->used))
         c->overflow = true;
     return part;
 }

@@ -7,8 +7,6 @@
 
 #include "core/base.h"
 
-enum { CUT_LINE = 64 /* bytes of a cache line */ };
-
 struct cutter {
     char *base; /* on a cache line; NULL: it only adds up, and parts are NULL */
     size_t used;

@@ -91,7 +91,6 @@ void file_forget(struct bytes part)
 
 bool file_exists(const char *path)
 {
-    /* lstat: a link into nothing exists, so that mapping it says what is wrong with it. */
     struct stat st;
     return lstat(path, &st) == 0;
 }

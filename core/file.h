@@ -22,8 +22,11 @@ void file_touch(struct bytes part);
 /* The opposite: the pages of a part leave the process's tables. */
 void file_forget(struct bytes part);
 
+/* Whether something is there, be it a link into nothing: mapping that says what is wrong with it.
+ */
 bool file_exists(const char *path);
 
+/* Links are followed. */
 bool file_is_directory(const char *path);
 
 /* "dir/name" in malloc'ed memory (the caller frees), NULL where there is none. */

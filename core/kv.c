@@ -137,9 +137,9 @@ void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, in
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-static int blocks_of(int n_positions)
+int kv_blocks(int n_positions)
 {
-    return (n_positions + KV_PAGE - 1) / KV_PAGE;
+    return (int)(((int64_t)n_positions + KV_PAGE - 1) / KV_PAGE);
 }
 
 /* The first page to be taken is 0: a single text fills the memory from its beginning. */
@@ -163,7 +163,7 @@ int kv_pages_wanted(const struct kv_pages *pages, int sequence, int begin, int e
 {
     const int *const table = table_of(pages, sequence);
     int n = 0;
-    for (int b = begin / KV_PAGE; b < blocks_of(end); b++)
+    for (int b = begin / KV_PAGE; b < kv_blocks(end); b++)
         n += !is_own(pages, table[b]);
     return n;
 }
@@ -182,7 +182,7 @@ void kv_pages_take(struct kv_pages *pages, const struct kv *layers, int n_layers
                    int begin, int end)
 {
     int *const table = table_of(pages, sequence);
-    for (int b = begin / KV_PAGE; b < blocks_of(end); b++) {
+    for (int b = begin / KV_PAGE; b < kv_blocks(end); b++) {
         const int old = table[b];
         if (is_own(pages, old))
             continue;
@@ -199,7 +199,7 @@ void kv_pages_take(struct kv_pages *pages, const struct kv *layers, int n_layers
 void kv_pages_drop(struct kv_pages *pages, int sequence, int n)
 {
     int *const table = table_of(pages, sequence);
-    for (int b = pages->n_blocks - 1; b >= blocks_of(n); b--) {
+    for (int b = pages->n_blocks - 1; b >= kv_blocks(n); b--) {
         const int page = table[b];
         table[b] = NO_PAGE;
         if (page != NO_PAGE && --pages->n_users[page] == 0)
@@ -218,7 +218,7 @@ void kv_pages_share(struct kv_pages *pages, const struct kv *layers, int n_layer
 {
     const int *const source = table_of(pages, from);
     int *const table = table_of(pages, to);
-    for (int b = 0; b < blocks_of(n); b++) {
+    for (int b = 0; b < kv_blocks(n); b++) {
         assert(table[b] == NO_PAGE && source[b] != NO_PAGE);
         table[b] = source[b];
         pages->n_users[table[b]]++;

@@ -57,6 +57,9 @@ struct kv_block {
     float *v_scales;
 };
 
+/* Blocks that so many positions need. */
+int kv_blocks(int n_positions);
+
 /* v_dim rounded up to whole vectors. */
 size_t kv_value_stride(const struct kv *kv);
 

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TRIES = 2, PEAK_STEPS = 1000000, LINE = 64 };
+enum { TRIES = 2, PEAK_STEPS = 1000000 };
 enum { LEAST_MIB = 256, MOST_MIB = 2048, CACHES = 4 /* times the last level */ };
 
 struct machine {
@@ -78,7 +78,7 @@ static void touch(struct worker *w, void *context)
 {
     const struct machine *m = context;
     size_t begin, end;
-    worker_share(w, m->n_bytes, LINE, &begin, &end);
+    worker_share(w, m->n_bytes, CACHE_LINE, &begin, &end);
     memset((char *)m->memory + begin, 1, end - begin);
 }
 
@@ -86,7 +86,7 @@ static void run_attempt(struct worker *w, void *context)
 {
     struct attempt *t = context;
     size_t begin, end;
-    worker_share(w, t->machine->n_bytes, LINE, &begin, &end);
+    worker_share(w, t->machine->n_bytes, CACHE_LINE, &begin, &end);
     worker_sync(w);
     const double began = clock_seconds();
     if (t->peak) {

@@ -13,7 +13,6 @@ enum {
     FEW_ROWS = 4, /* up to so many are made by every worker */
     SUM_ROWS = 8, /* partial sums (linear.c) have a double buffer for so many rows; a row of floats
                      is no larger than two rows of bf16, in which room is counted */
-    LINE = 64     /* bytes of a cache line */
 };
 
 /* Bytes of a row in its largest form, bf16: int8 takes less, even with the smallest groups. */
@@ -21,7 +20,7 @@ static bool room_row_bytes(size_t n_k, size_t *bytes)
 {
     if (!checked_add(n_k, KERNELS_I8_BLOCK, bytes) || !checked_mul(*bytes, 2, bytes))
         return false;
-    *bytes = *bytes / LINE * LINE;
+    *bytes = *bytes / CACHE_LINE * CACHE_LINE;
     return true;
 }
 

@@ -27,7 +27,6 @@ enum {
     TILE_R = 16,
     STRIP_R = 128,
     FEW_X = 12,
-    CACHE_LINE = 64, /* bytes */
     MAX_GROUPS = QUANT_LAYOUT_MAX_GROUPS,
 };
 

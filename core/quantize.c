@@ -61,21 +61,20 @@ bool quantize_plan(const struct quantize_source *from, enum quantize_form form,
                                             n_in / per_word + (n_in % per_word != 0)));
 }
 
-size_t quantize_row_bytes(const struct tensor *t)
+static size_t row_bytes_of(const struct tensor *t)
 {
     return (size_t)t->shape[1] * dtype_size(t->dtype);
 }
 
 unsigned char *quantize_row_at(const struct tensor *t, size_t r)
 {
-    return (unsigned char *)(uintptr_t)t->data + r * quantize_row_bytes(t);
+    return (unsigned char *)(uintptr_t)t->data + r * row_bytes_of(t);
 }
 
 bool quantize_can_weave(const struct kernels *kernels, const struct quantized *to)
 {
     const enum quant_type type = to->format.type;
-    return (type == QUANT_INT8 || type == QUANT_PACKED4) &&
-           quantize_row_bytes(&to->codes) % 4 == 0 &&
+    return (type == QUANT_INT8 || type == QUANT_PACKED4) && row_bytes_of(&to->codes) % 4 == 0 &&
            kernels->linear_woven[type == QUANT_INT8 ? DOT_I8 : DOT_U4];
 }
 
@@ -166,7 +165,7 @@ static bool quantize_row(const struct kernels *kernels, const struct quantize_so
 {
     const enum quant_type type = to->format.type;
     const size_t n_in = from->n_in, n_groups = (size_t)to->scales.shape[1], n = n_in / n_groups;
-    const size_t row_bytes = quantize_row_bytes(&to->codes);
+    const size_t row_bytes = row_bytes_of(&to->codes);
     unsigned char *const codes = quantize_row_at(&to->codes, r);
     unsigned char *const scales = quantize_row_at(&to->scales, r);
     bool finite = true;
@@ -195,7 +194,7 @@ static void weave(unsigned char *rows, size_t size, size_t n, unsigned char *roo
 /* The strip that begins with row r. */
 static void weave_strip(const struct quantized *to, size_t r, unsigned char *room)
 {
-    weave(quantize_row_at(&to->codes, r), 4, quantize_row_bytes(&to->codes) / 4, room);
+    weave(quantize_row_at(&to->codes, r), 4, row_bytes_of(&to->codes) / 4, room);
     weave(quantize_row_at(&to->scales, r), 2, (size_t)to->scales.shape[1], room);
 }
 

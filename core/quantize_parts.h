@@ -7,8 +7,7 @@
 
 #include "core/quantize.h"
 
-/* For to->codes or to->scales: the bytes of a row, and the address to write row r to. */
-size_t quantize_row_bytes(const struct tensor *t);
+/* The address to write row r of to->codes or to->scales to. */
 unsigned char *quantize_row_at(const struct tensor *t, size_t r);
 
 /* Floats that quantize_factor_rows works in. */

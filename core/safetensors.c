@@ -231,13 +231,13 @@ static void print_entry(FILE *out, const struct tensor *t, size_t begin)
     fprintf(out, "],\"data_offsets\":[%zu,%zu]}", begin, begin + t->n_bytes);
 }
 
-struct bytes safetensors_header(const struct tensor *const *tensors, size_t n_tensors)
+char *safetensors_header(const struct tensor *const *tensors, size_t n_tensors, size_t *size)
 {
     char *text = NULL;
-    size_t size = 0, offset = 0;
-    FILE *const out = open_memstream(&text, &size);
+    size_t offset = 0;
+    FILE *const out = open_memstream(&text, size);
     if (!out)
-        return (struct bytes){0};
+        return NULL;
     fprintf(out, "%*s{\"__metadata__\":{\"format\":\"pt\"}", LENGTH_BYTES, "");
     for (size_t i = 0; i < n_tensors; i++) {
         putc(',', out);
@@ -250,11 +250,11 @@ struct bytes safetensors_header(const struct tensor *const *tensors, size_t n_te
     const bool failed = ferror(out);
     if (fclose(out) != 0 || failed) {
         free(text);
-        return (struct bytes){0};
+        return NULL;
     }
     for (int i = 0; i < LENGTH_BYTES; i++)
-        text[i] = (char)((uint64_t)(size - LENGTH_BYTES) >> 8 * i);
-    return (struct bytes){(unsigned char *)text, size};
+        text[i] = (char)((uint64_t)(*size - LENGTH_BYTES) >> 8 * i);
+    return text;
 }
 
 bool safetensors_parse(struct bytes file, struct arena *arena, struct tensor **tensors,

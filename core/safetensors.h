@@ -17,8 +17,8 @@ bool safetensors_parse(struct bytes file, struct arena *arena, struct tensor **t
                        size_t *n_tensors, struct err *e);
 
 /* What stands in front of the buffer in a file of these tensors, which lie in it one behind the
- * other, in this order: length, JSON and spaces up to a multiple of 8. malloc'ed; data NULL where
- * there is no memory. Only names, dtypes, shapes and sizes are read. */
-struct bytes safetensors_header(const struct tensor *const *tensors, size_t n_tensors);
+ * other, in this order: length, JSON and spaces up to a multiple of 8. *size bytes, malloc'ed (the
+ * caller frees); NULL where there is no memory. Only names, dtypes, shapes and sizes are read. */
+char *safetensors_header(const struct tensor *const *tensors, size_t n_tensors, size_t *size);
 
 #endif

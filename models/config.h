@@ -109,11 +109,6 @@ void config_require_rope(struct config *c);
  */
 struct rope config_rope_sliding(struct config *c, const struct model_spec *spec, double theta);
 
-/* The same from an object that is already at hand (may be NULL), as where each layer type has one.
- */
-struct rope config_rope_from(struct config *c, const struct model_spec *spec,
-                             const struct json *scaling, struct rope_defaults defaults);
-
 /* Takes spec->layers, each with scale 1 / sqrt(head_dim) and no window. False after a failure. */
 bool config_layers(struct config *c, struct model_spec *spec);
 

@@ -41,16 +41,10 @@ static const double *rope_factors(struct config *c, const struct json *scaling, 
     return factors;
 }
 
-static double rope_number(struct config *c, const struct json *scaling, const char *key,
-                          double fallback)
-{
-    return config_positive(c, scaling, key, fallback);
-}
-
 /* A number above zero, or 0 where there is none, as 0 itself says too. */
 static double rope_optional(struct config *c, const struct json *scaling, const char *key)
 {
-    return config_says_nothing(json_get(scaling, key)) ? 0 : rope_number(c, scaling, key, 0);
+    return config_says_nothing(json_get(scaling, key)) ? 0 : config_positive(c, scaling, key, 0);
 }
 
 /* yarn's scaling of the scores, where DeepSeek's two keys say it: transformers, get_mscale. */
@@ -64,8 +58,8 @@ static double attention_factor(struct config *c, const struct json *scaling, con
     if (r->type == ROPE_YARN && mscale > 0 && mscale_all_dim > 0 && r->factor > 1)
         fallback =
             (0.1 * mscale * log(r->factor) + 1) / (0.1 * mscale_all_dim * log(r->factor) + 1);
-    fallback = rope_number(c, scaling, "short_mscale", fallback);
-    return rope_number(c, scaling, "attention_factor", fallback);
+    fallback = config_positive(c, scaling, "short_mscale", fallback);
+    return config_positive(c, scaling, "attention_factor", fallback);
 }
 
 static const char *const rope_keys[] = {
@@ -121,7 +115,7 @@ static int rotating_dims(struct config *c, const struct model_spec *spec,
 {
     double partial = config_positive_or(c, "rotary_pct", fallback);
     partial = config_positive_or(c, "partial_rotary_factor", partial);
-    partial = rope_number(c, scaling, "partial_rotary_factor", partial);
+    partial = config_positive(c, scaling, "partial_rotary_factor", partial);
     const int n_dims = partial <= 1 ? (int)(spec->head_dim * partial) : spec->head_dim + 1;
     if (n_dims > spec->head_dim)
         config_fail(c, "rope: the part of a head that rotates must be at most 1, not %g", partial);
@@ -134,14 +128,14 @@ static double rope_theta(struct config *c, const struct json *scaling, double fa
 {
     double theta = config_positive_or(c, "rotary_emb_base", fallback);
     theta = config_positive_or(c, "rope_theta", theta);
-    return rope_number(c, scaling, "rope_theta", theta);
+    return config_positive(c, scaling, "rope_theta", theta);
 }
 
 /* Hunyuan's "dynamic" with alpha: a theta that does not depend on the length
  * (transformers/models/hunyuan_v1_dense). */
 static void apply_alpha(struct config *c, const struct json *scaling, struct rope *r)
 {
-    const double alpha = rope_number(c, scaling, "alpha", 0);
+    const double alpha = config_positive(c, scaling, "alpha", 0);
     if (r->type != ROPE_DYNAMIC || alpha == 0)
         return;
     r->type = ROPE_DEFAULT;
@@ -155,11 +149,12 @@ static void read_longrope(struct config *c, const struct model_spec *spec,
     r->long_factor = rope_factors(c, scaling, "long_factor", r->n_dims / 2);
     const double stretch =
         (double)spec->max_position_embeddings / r->original_max_position_embeddings;
-    r->factor = rope_number(c, scaling, "factor", stretch);
-    r->long_attention_factor = rope_number(c, scaling, "long_mscale", 0); /* phimoe */
+    r->factor = config_positive(c, scaling, "factor", stretch);
+    r->long_attention_factor = config_positive(c, scaling, "long_mscale", 0); /* phimoe */
 }
 
-struct rope config_rope_from(struct config *c, const struct model_spec *spec,
+/* From an object that is at hand, which may be NULL. */
+static struct rope rope_from(struct config *c, const struct model_spec *spec,
                              const struct json *scaling, struct rope_defaults defaults)
 {
     if (json_type(scaling) != JSON_NULL && json_type(scaling) != JSON_OBJECT) {
@@ -173,13 +168,13 @@ struct rope config_rope_from(struct config *c, const struct model_spec *spec,
         .type = rope_type(c, scaling),
         .n_dims = rotating_dims(c, spec, scaling, defaults.partial),
         .theta = rope_theta(c, scaling, defaults.theta),
-        .factor = rope_number(c, scaling, "factor", 1),
+        .factor = config_positive(c, scaling, "factor", 1),
         .original_max_position_embeddings =
             original_length(c, scaling, spec->max_position_embeddings),
-        .low_freq_factor = rope_number(c, scaling, "low_freq_factor", 1),
-        .high_freq_factor = rope_number(c, scaling, "high_freq_factor", 4),
-        .beta_fast = rope_number(c, scaling, "beta_fast", 32),
-        .beta_slow = rope_number(c, scaling, "beta_slow", 1),
+        .low_freq_factor = config_positive(c, scaling, "low_freq_factor", 1),
+        .high_freq_factor = config_positive(c, scaling, "high_freq_factor", 4),
+        .beta_fast = config_positive(c, scaling, "beta_fast", 32),
+        .beta_slow = config_positive(c, scaling, "beta_slow", 1),
         .truncate = json_bool(json_get(scaling, "truncate"), true),
     };
     const bool needs_factor = r.type != ROPE_DEFAULT && r.type != ROPE_LONGROPE;
@@ -204,7 +199,7 @@ struct rope config_rope(struct config *c, const struct model_spec *spec,
     const struct json *scaling = new ? new : old;
     if (json_get(scaling, "full_attention")) /* one for each type of layer */
         scaling = json_get(scaling, "full_attention");
-    return config_rope_from(c, spec, scaling, defaults);
+    return rope_from(c, spec, scaling, defaults);
 }
 
 struct rope config_rope_sliding(struct config *c, const struct model_spec *spec, double theta)
@@ -215,8 +210,7 @@ struct rope config_rope_sliding(struct config *c, const struct model_spec *spec,
     r.type = ROPE_DEFAULT;
     r.attention_factor = 1;
     if (sliding)
-        r = config_rope_from(c, spec, sliding,
-                             (struct rope_defaults){.theta = theta, .partial = 1});
+        r = rope_from(c, spec, sliding, (struct rope_defaults){.theta = theta, .partial = 1});
     r.theta = config_positive(c, sliding, "rope_theta", theta);
     return r;
 }

@@ -336,14 +336,15 @@ static bool open_file(struct exporter *x, struct err *e)
         sorted[i]->offset = size;
         size += sorted[i]->tensor.n_bytes;
     }
-    const struct bytes header = safetensors_header(tensors, n);
-    if (!header.data)
+    size_t n_header;
+    char *const header = safetensors_header(tensors, n, &n_header);
+    if (!header)
         return err_no_memory(e);
     for (size_t i = 0; i < n; i++)
-        sorted[i]->offset += header.size;
-    const bool ok = file_write_open(&x->file, x->work, name, header.size + size, e) &&
-                    file_write_at(&x->file, 0, header.data, header.size, e);
-    free((void *)(uintptr_t)header.data);
+        sorted[i]->offset += n_header;
+    const bool ok = file_write_open(&x->file, x->work, name, n_header + size, e) &&
+                    file_write_at(&x->file, 0, header, n_header, e);
+    free(header);
     x->file_name = name;
     return ok;
 }
@@ -430,32 +431,33 @@ bool export_step(struct exporter *x, struct compute *c, size_t *done, size_t *to
 
 /* ---- the other files ---- */
 
-static bool write_file(struct exporter *x, const char *name, struct bytes text, struct err *e)
+static bool write_file(struct exporter *x, const char *name, const void *data, size_t n,
+                       struct err *e)
 {
     struct file_write f;
-    const bool ok = file_write_open(&f, x->work, name, text.size, e) &&
-                    file_write_at(&f, 0, text.data, text.size, e) && file_write_close(&f, e);
+    const bool ok = file_write_open(&f, x->work, name, n, e) && file_write_at(&f, 0, data, n, e) &&
+                    file_write_close(&f, e);
     file_write_abandon(&f);
     return ok;
 }
 
 static bool write_config(struct exporter *x, struct err *e)
 {
-    struct bytes original, text;
-    struct checkpoint *const checkpoint =
-        (struct checkpoint *)(uintptr_t)x->model->checkpoint; /* mapping a file changes its list */
-    if (!checkpoint_file(checkpoint, "config.json", &original, e) ||
-        !export_config(original,
-                       &(struct export_lists){.modules = x->modules,
-                                              .n = x->n_modules,
-                                              .weights = x->weights,
-                                              .family = x->model->family,
-                                              .nest = x->model->nest,
-                                              .untie = x->untie},
-                       &text, e))
+    const struct export_lists lists = {
+        .modules = x->modules,
+        .n = x->n_modules,
+        .weights = x->weights,
+        .family = x->model->family,
+        .nest = x->model->nest,
+        .untie = x->untie,
+    };
+    struct bytes original;
+    size_t size;
+    if (!checkpoint_file(x->model->checkpoint, "config.json", &original, e))
         return false;
-    const bool ok = write_file(x, "config.json", text, e);
-    free((void *)(uintptr_t)text.data);
+    char *const text = export_config(original, &lists, &size, e);
+    const bool ok = text && write_file(x, "config.json", text, size, e);
+    free(text);
     return ok;
 }
 
@@ -477,9 +479,7 @@ static bool write_index(struct exporter *x, struct err *e)
     }
     fprintf(out, "\n  }\n}\n");
     const bool failed = ferror(out) != 0, closed = fclose(out) == 0;
-    const bool ok = failed || !closed
-                        ? err_no_memory(e)
-                        : write_file(x, index_name, (struct bytes){(unsigned char *)data, size}, e);
+    const bool ok = failed || !closed ? err_no_memory(e) : write_file(x, index_name, data, size, e);
     free(data);
     return ok;
 }
@@ -501,7 +501,7 @@ static bool copy_mapped(struct exporter *x, const char *path, const char *name, 
     struct bytes bytes;
     if (!file_map(path, &bytes, e))
         return err_prefix(e, "%s", path);
-    const bool ok = write_file(x, name, bytes, e);
+    const bool ok = write_file(x, name, bytes.data, bytes.size, e);
     file_unmap(bytes);
     return ok;
 }

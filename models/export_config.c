@@ -270,23 +270,25 @@ static bool copy_members(FILE *out, struct bytes text, bool untie, bool *first, 
     return ok;
 }
 
-bool export_config(struct bytes original, const struct export_lists *lists, struct bytes *text,
-                   struct err *e)
+char *export_config(struct bytes original, const struct export_lists *lists, size_t *size,
+                    struct err *e)
 {
-    char *data = NULL;
+    char *text = NULL;
     bool first = true;
-    FILE *const out = open_memstream(&data, &text->size);
-    if (!out)
-        return err_no_memory(e);
+    FILE *const out = open_memstream(&text, size);
+    if (!out) {
+        err_no_memory(e);
+        return NULL;
+    }
     const bool ok = copy_members(out, original, lists->untie, &first, e);
     fprintf(out, "%s\n  \"quantization_config\": ", first ? "" : ",");
     print_quantization(out, lists);
     fprintf(out, "\n}\n");
     const bool failed = ferror(out) != 0;
-    if (fclose(out) != 0 || failed || !ok) {
-        free(data);
-        return ok ? err_no_memory(e) : false;
-    }
-    text->data = (unsigned char *)data;
-    return true;
+    if (fclose(out) == 0 && !failed && ok)
+        return text;
+    if (ok)
+        err_no_memory(e);
+    free(text);
+    return NULL;
 }

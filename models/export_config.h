@@ -23,8 +23,9 @@ struct export_lists {
     bool untie;       /* the head now has weights of its own */
 };
 
-/* The text, malloc'ed; original is the text of the other one. */
-bool export_config(struct bytes original, const struct export_lists *lists, struct bytes *text,
-                   struct err *e);
+/* The text, of *size bytes and malloc'ed (the caller frees); original is that of the other one.
+ * NULL with an error. */
+char *export_config(struct bytes original, const struct export_lists *lists, size_t *size,
+                    struct err *e);
 
 #endif

@@ -20,7 +20,7 @@ struct model {
     struct model_info info;
     struct model_fact *facts;
     int n_facts;
-    const struct checkpoint *checkpoint;
+    struct checkpoint *checkpoint;
     struct quantizing *quantizing; /* quantize.c's; NULL where all is as stored */
 };
 

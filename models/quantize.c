@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { LINE = 64 /* bytes of a cache line */, ROWS_PER_SHARE = KERNELS_WOVEN };
+enum { ROWS_PER_SHARE = KERNELS_WOVEN };
 
 /* Stored bytes that a step handles before it returns to the caller: some ten milliseconds. */
 static const size_t STEP_BYTES = (size_t)32 << 20;
@@ -172,7 +172,7 @@ static bool add_matrix(const struct walk *walk, const struct tensor *tensor, con
         return err_no_memory(e);
     plan->of_tensor[tensor - checkpoint_tensor_at(walk->m->checkpoint, 0)] = matrix;
     plan->n++;
-    plan->n_bytes += round_up(matrix->to.codes.n_bytes + matrix->to.scales.n_bytes, LINE);
+    plan->n_bytes += round_up(matrix->to.codes.n_bytes + matrix->to.scales.n_bytes, CACHE_LINE);
     plan->n_stored += tensor->n_bytes;
     return true;
 }
@@ -202,7 +202,7 @@ unsigned char *quantize_place(struct quantize_matrix *matrix, unsigned char *at)
     struct quantized *const to = &matrix->to;
     to->codes.data = at;
     to->scales.data = at + to->codes.n_bytes;
-    return at + round_up(to->codes.n_bytes + to->scales.n_bytes, LINE);
+    return at + round_up(to->codes.n_bytes + to->scales.n_bytes, CACHE_LINE);
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */

@@ -29,7 +29,7 @@ void roles_shape(const struct model_spec *spec, enum role role, int *n_out, int 
 /* What a matrix multiplies its result with: constants of the spec, folded. */
 float roles_scale(const struct model_spec *spec, enum role role);
 
-/* Where it is kept. */
+/* Where it is kept: a struct linear, struct norm or const float *, by roles_kind. */
 void *roles_target(struct weights *weights, enum role role, int layer, int expert);
 
 #endif

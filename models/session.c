@@ -52,11 +52,6 @@ struct session {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static int n_blocks(int n_positions)
-{
-    return (int)(((int64_t)n_positions + KV_PAGE - 1) / KV_PAGE);
-}
-
 /* Pages of a sequence's ring in a layer with a window: enough for the window and for what one pass,
  * or the longest rewind, adds to it, wherever in a page that begins. 0 without a window, or where a
  * ring would be no smaller than the whole context; the layer then uses the shared pool. */
@@ -64,7 +59,7 @@ static int ring_pages(int window, const struct session_params *params)
 {
     const int64_t beside = max_int(params->n_batch, SESSION_REWIND + 1);
     const int64_t pages = ((int64_t)window - 1 + beside + 2 * (KV_PAGE - 1)) / KV_PAGE;
-    return window && pages < n_blocks(params->n_context) ? (int)pages : 0;
+    return window && pages < kv_blocks(params->n_context) ? (int)pages : 0;
 }
 
 static enum kv_type kv_type(const struct session_params *params)
@@ -128,7 +123,7 @@ static void cut_pass(struct cutter *c, struct session *s)
         .n_threads = s->params.n_threads,
         .n_each = parts_rows_of(spec, &s->model->weights, s->params.n_threads).each,
         .rounds = rounds(s),
-        .n_attend_scratch = round_up(attend_scratch(&kv), CUT_LINE / sizeof(float)),
+        .n_attend_scratch = round_up(attend_scratch(&kv), CACHE_LINE / sizeof(float)),
     };
     pass_cut(c, spec, &size, &s->pass);
 }
@@ -186,12 +181,12 @@ static bool complete(struct session *s, const struct session_params *params, str
         return err_set(e, ERR_CONTEXT,
                        "a context of %d tokens is not possible: the model's maximum is %d",
                        p->n_context, most);
-    const int64_t all = (int64_t)n_blocks(p->n_context) * p->n_sequences;
+    const int64_t all = (int64_t)kv_blocks(p->n_context) * p->n_sequences;
     if (all > INT32_MAX)
         return err_no_memory(e);
     p->n_pages = p->n_pages > 0 && p->n_pages < all ? p->n_pages : (int)all;
     s->pages = (struct kv_pages){
-        .n_pages = p->n_pages, .n_sequences = p->n_sequences, .n_blocks = n_blocks(p->n_context)};
+        .n_pages = p->n_pages, .n_sequences = p->n_sequences, .n_blocks = kv_blocks(p->n_context)};
     return true;
 }
 
@@ -210,7 +205,7 @@ static bool take_memory(struct session *s, struct err *e)
         return false;
     const size_t total = bytes.kv + bytes.scratch + bytes.logits; /* not too large: cut_all */
     size_t n;
-    if (!checked_add(total, CUT_LINE, &n))
+    if (!checked_add(total, CACHE_LINE, &n))
         return err_no_memory(e);
     s->block = calloc(1, n); /* zeroed by the kernel, page by page, on first touch */
     s->kv = calloc((size_t)s->model->spec.num_hidden_layers, sizeof *s->kv);
@@ -218,7 +213,7 @@ static bool take_memory(struct session *s, struct err *e)
         return err_set(e, ERR_RUNTIME,
                        "a context of %d tokens needs %zu MiB, which are not to be had",
                        s->params.n_context, total >> 20);
-    struct cutter c = {.base = (char *)round_up((size_t)s->block, CUT_LINE)};
+    struct cutter c = {.base = (char *)round_up((size_t)s->block, CACHE_LINE)};
     return cut_all(&c, s, &bytes) || err_no_memory(e);
 }
 
@@ -544,7 +539,7 @@ static bool rings_reach(const struct session *s, int sequence, int position)
 {
     const struct model_spec *const spec = &s->model->spec;
     for (int i = 0; i < spec->num_hidden_layers; i++) {
-        const int lost = n_blocks(sequence_of(s, sequence)->highest) - s->kv[i].n_ring;
+        const int lost = kv_blocks(sequence_of(s, sequence)->highest) - s->kv[i].n_ring;
         const int needed = max_int(0, position - spec->layers[i].window + 1);
         if (s->kv[i].n_ring && needed < (int64_t)lost * KV_PAGE)
             return false;

@@ -15,8 +15,6 @@
 
 #include <stdlib.h>
 
-enum { LINE = 64 /* bytes of a cache line */ };
-
 /* ---- the plan -------------------------------------------------------------------------------- */
 
 static int compare_codes(const void *a, const void *b)
@@ -44,7 +42,7 @@ static size_t woven_bytes(const struct kernels *kernels, enum role role, const s
 {
     const bool is_used =
         l->quant && role != ROLE_KV_B && !(l->quant->g_idx && roles_per_expert(role));
-    return is_used ? round_up(quant_woven_bytes(kernels, l->quant), LINE) : 0;
+    return is_used ? round_up(quant_woven_bytes(kernels, l->quant), CACHE_LINE) : 0;
 }
 
 bool weave_plan_model(struct model *m, const struct kernels *kernels, struct arena *arena,

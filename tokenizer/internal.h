@@ -43,9 +43,6 @@ struct text {
 void text_clear(struct text *t);
 void text_free(struct text *t);
 
-/* Room for n more bytes. */
-bool text_reserve(struct text *t, size_t n);
-
 /* Appends s[0..n), which stands for in[start..end). False: no memory. */
 bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, size_t start,
               size_t end);
@@ -79,6 +76,10 @@ bool text_escape(struct text *t, const struct piece *in);
 
 /* Appends `in` with its escapes turned back into bytes. */
 bool text_unescape(struct text *t, const struct piece *in);
+
+/* Appends the byte-level characters of all bytes of `in`, escapes being the byte that they stand
+ * for. */
+bool text_spell(struct text *t, const struct piece *in);
 
 /* Bytes of the character that begins with this byte. */
 static inline size_t utf8_size(char lead)
@@ -181,8 +182,6 @@ void vocab_prefetch_slot(const struct vocab *v, uint64_t hash);
 void vocab_prefetch_piece(const struct vocab *v, uint64_t hash);
 void vocab_prefetch_text(const struct vocab *v, uint64_t hash);
 
-/* Whether that is how the id is spelled. */
-bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n);
 void vocab_free(struct vocab *v);
 
 /* A hash of short text, for tables whose keys are compared as well. */
@@ -240,14 +239,11 @@ void regex_scratch_begin(struct regex_scratch *s, size_t n);
 
 enum regex_result { REGEX_NONE, REGEX_MATCH, REGEX_ERROR };
 
-/* The first match at or behind `from`. ERR_LOAD where it takes too many steps. */
-enum regex_result regex_find(const struct regex *r, struct regex_scratch *s, const char *text,
-                             size_t n, size_t from, struct token_span *match, struct err *e);
-
 /* Whether a match can depend on what stands before it. */
 bool regex_looks_behind(const struct regex *r);
 
-/* regex_find in text that goes on behind n: REGEX_NONE too where that could change the match. */
+/* The first match at or behind `from` in text that goes on behind n: REGEX_NONE too where that
+ * could change the match. ERR_LOAD where it takes too many steps. */
 enum regex_result regex_find_certain(const struct regex *r, struct regex_scratch *s,
                                      const char *text, size_t n, size_t from,
                                      struct token_span *match, struct err *e);

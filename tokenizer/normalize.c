@@ -153,25 +153,6 @@ static bool run_replace(struct text *out, struct normalize_scratch *s, const str
            text_end(out, text_copy(out, in, done, in->n), in->n, &s->room, e);
 }
 
-static bool run_byte_level(struct text *out, const struct piece *in)
-{
-    for (size_t i = 0; i < in->n;) {
-        size_t size = utf8_size(in->data[i]);
-        int escaped = size == 3 ? utf8_escaped_byte(utf8_get(in->data + i)) : -1;
-        for (size_t k = 0; k < (escaped < 0 ? size : 1); k++) {
-            unsigned char byte =
-                escaped < 0 ? (unsigned char)in->data[i + k] : (unsigned char)escaped;
-            char utf8[4];
-            size_t start = escaped < 0 ? i + k : i;
-            size_t end = escaped < 0 ? i + k + 1 : i + size;
-            if (!text_put(out, utf8, utf8_put(utf8, byte_level_char(byte)), in, start, end))
-                return false;
-        }
-        i += size;
-    }
-    return true;
-}
-
 /* The CJK blocks that BERT's tokenization.py lists in _is_chinese_char; U+2B920 is as in
  * huggingface/tokenizers. */
 static bool is_chinese(uint32_t c)
@@ -288,7 +269,7 @@ static bool run_step(const struct tokenizer *t, const struct normalizer *z,
         good = spm_normalize(out, in, t, &z->spm);
         break;
     case STEP_BYTE_LEVEL:
-        good = run_byte_level(out, in);
+        good = text_spell(out, in);
         break;
     default:
         good = run_map(out, in, z->step);
@@ -380,6 +361,23 @@ static bool load_replace(struct loading *l, const struct json *j)
            load_content(l, &z, j, "content");
 }
 
+static bool load_prepend(struct loading *l, const struct json *j)
+{
+    return load_content(l, &(struct normalizer){.step = STEP_PREPEND}, j, "prepend");
+}
+
+static bool load_append(struct loading *l, const struct json *j)
+{
+    return load_content(l, &(struct normalizer){.step = STEP_APPEND}, j, "append");
+}
+
+static bool load_strip(struct loading *l, const struct json *j)
+{
+    return add_step(l, (struct normalizer){.step = STEP_STRIP,
+                                           .left = json_bool(json_get(j, "strip_left"), true),
+                                           .right = json_bool(json_get(j, "strip_right"), true)});
+}
+
 static bool load_bert(struct loading *l, const struct json *j)
 {
     bool lowercase = json_bool(json_get(j, "lowercase"), true);
@@ -442,6 +440,16 @@ static const struct {
     {"Nmt", {.step = STEP_NMT}},
 };
 
+/* All others. */
+static const struct {
+    const char *type;
+    bool (*load)(struct loading *l, const struct json *j);
+} types[] = {
+    {"Sequence", load_sequence},   {"Replace", load_replace}, {"Prepend", load_prepend},
+    {"Append", load_append},       {"Strip", load_strip},     {"Precompiled", load_precompiled},
+    {"BertNormalizer", load_bert},
+};
+
 static bool load_steps(struct loading *l, const struct json *j)
 {
     const char *type = component_type(j, "normalizer", l->e);
@@ -450,24 +458,9 @@ static bool load_steps(struct loading *l, const struct json *j)
     for (size_t i = 0; i < ARRAY_LEN(simple); i++)
         if (strcmp(type, simple[i].type) == 0)
             return add_step(l, simple[i].step);
-    if (strcmp(type, "Sequence") == 0)
-        return load_sequence(l, j);
-    if (strcmp(type, "Replace") == 0)
-        return load_replace(l, j);
-    if (strcmp(type, "Prepend") == 0)
-        return load_content(l, &(struct normalizer){.step = STEP_PREPEND}, j, "prepend");
-    if (strcmp(type, "Append") == 0)
-        return load_content(l, &(struct normalizer){.step = STEP_APPEND}, j, "append");
-    if (strcmp(type, "Strip") == 0) {
-        return add_step(l,
-                        (struct normalizer){.step = STEP_STRIP,
-                                            .left = json_bool(json_get(j, "strip_left"), true),
-                                            .right = json_bool(json_get(j, "strip_right"), true)});
-    }
-    if (strcmp(type, "Precompiled") == 0)
-        return load_precompiled(l, j);
-    if (strcmp(type, "BertNormalizer") == 0)
-        return load_bert(l, j);
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (strcmp(type, types[i].type) == 0)
+            return types[i].load(l, j);
     return err_set(l->e, ERR_LOAD, "normalizer \"%.60s\" is not supported", type);
 }
 

@@ -258,27 +258,6 @@ static bool split_fixed(struct cutter *c)
 
 /* ---- stages that change text ----------------------------------------------------------------- */
 
-/* The byte-level characters of all bytes of `in`, escapes being the byte that they stand for. */
-static bool spell_bytes(struct text *out, const struct piece *in)
-{
-    for (size_t i = 0; i < in->n; i++) {
-        size_t size = 1;
-        unsigned char byte = (unsigned char)in->data[i];
-        if (byte == 0xED) {
-            int escaped = utf8_escaped_byte(utf8_get(in->data + i));
-            if (escaped >= 0) {
-                byte = (unsigned char)escaped;
-                size = 3;
-            }
-        }
-        char utf8[4];
-        if (!text_put(out, utf8, utf8_put(utf8, byte_level_char(byte)), in, i, i + size))
-            return false;
-        i += size - 1;
-    }
-    return true;
-}
-
 /* Behind the split of ByteLevel: every word is spelled in byte-level characters, unless it goes
  * straight to a model that takes bytes (bpe.raw). */
 static bool run_spelled(struct encoder *en, size_t stage, const struct piece *in)
@@ -290,8 +269,7 @@ static bool run_spelled(struct encoder *en, size_t stage, const struct piece *in
     struct text *out = &en->spelled[stage];
     size_t *const room = &en->normalize.room;
     text_begin(out, in->n, *room);
-    if (!text_end(out, p->spell ? spell_bytes(out, in) : text_unescape(out, in), in->n, room,
-                  en->e))
+    if (!text_end(out, p->spell ? text_spell(out, in) : text_unescape(out, in), in->n, room, en->e))
         return false;
     struct piece spelled = text_piece(out, in);
     c.in = &spelled;

@@ -42,7 +42,8 @@ static bool grow(struct text *t, size_t needed)
     return true;
 }
 
-bool text_reserve(struct text *t, size_t n)
+/* Room for n more bytes. */
+static bool reserve(struct text *t, size_t n)
 {
     size_t needed;
     if (!checked_add(t->n, n, &needed))
@@ -97,7 +98,7 @@ struct token_span piece_span(const struct piece *in, size_t start, size_t end)
 bool text_put(struct text *t, const char *s, size_t n, const struct piece *in, size_t start,
               size_t end)
 {
-    if (!text_reserve(t, n))
+    if (!reserve(t, n))
         return false;
     if (n)
         memcpy(t->data + t->n, s, n);
@@ -119,7 +120,7 @@ bool text_add(struct text *t, const char *s, size_t n)
 bool text_copy(struct text *t, const struct piece *in, size_t start, size_t end)
 {
     size_t n = end - start;
-    if (!text_reserve(t, n))
+    if (!reserve(t, n))
         return false;
     if (n)
         memcpy(t->data + t->n, in->data + start, n);
@@ -184,6 +185,20 @@ bool text_unescape(struct text *t, const struct piece *in)
         }
     }
     return text_copy(t, in, done, in->n);
+}
+
+bool text_spell(struct text *t, const struct piece *in)
+{
+    for (size_t at = 0, size; at < in->n; at += size) {
+        const int escaped =
+            in->data[at] == '\xED' ? utf8_escaped_byte(utf8_get(in->data + at)) : -1;
+        const unsigned char byte = (unsigned char)(escaped < 0 ? in->data[at] : escaped);
+        char utf8[4];
+        size = escaped < 0 ? 1 : 3;
+        if (!text_put(t, utf8, utf8_put(utf8, byte_level_char(byte)), in, at, at + size))
+            return false;
+    }
+    return true;
 }
 
 /* Printable Latin-1 stands for itself; the 68 other bytes, in order, are U+0100 and up

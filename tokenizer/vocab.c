@@ -74,7 +74,8 @@ static int32_t slot_id(uint32_t slot)
     return slot ? (int32_t)(slot & (VOCAB_MAX_IDS - 1)) : -1;
 }
 
-bool vocab_is(const struct vocab *v, int32_t id, const char *text, size_t n)
+/* Whether that is how the id is spelled. */
+static bool is_spelled(const struct vocab *v, int32_t id, const char *text, size_t n)
 {
     const struct bytes piece = vocab_piece(v, id);
     return piece.data && piece.size == n && (n == 0 || memcmp(piece.data, text, n) == 0);
@@ -89,7 +90,7 @@ static uint32_t *slot_of(const struct vocab *v, uint64_t hash, const char *text,
     for (size_t i = 0; i < TABLE_MAX_PROBES; i++) {
         uint32_t *slot = &v->slot[(first + i) & (v->n_slots - 1)];
         if (*slot == 0 ||
-            (*slot >> ID_BITS << ID_BITS == tag && vocab_is(v, slot_id(*slot), text, n)))
+            (*slot >> ID_BITS << ID_BITS == tag && is_spelled(v, slot_id(*slot), text, n)))
             return slot;
     }
     return NULL;
@@ -216,7 +217,7 @@ bool vocab_append(struct vocab *v, struct bytes spelling, double number, struct 
     const size_t n = spelling.size;
     if (!grow_ids(v, id) || !grow_text(v, n))
         return err_no_memory(e);
-    if (vocab_is(v, id, (const char *)spelling.data, n))
+    if (is_spelled(v, id, (const char *)spelling.data, n))
         return true;
     const struct bytes other = vocab_piece(v, id);
     if (other.data) {

@@ -69,7 +69,7 @@ static void open_fixture(struct fixture *f, int n_threads, int n_answers)
         add_run(f, f->n < n_answers ? 1 : 1 + random_below(min_int(n - f->n, 300)));
     struct cutter measure = {.base = NULL}, cutter = {.base = NULL};
     pass_cut(&measure, &f->spec, &size, &f->pass);
-    f->memory = aligned_alloc(CUT_LINE, measure.used);
+    f->memory = aligned_alloc(CACHE_LINE, measure.used);
     assert_non_null(f->memory);
     cutter.base = f->memory;
     pass_cut(&cutter, &f->spec, &size, &f->pass);

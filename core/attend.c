@@ -22,15 +22,6 @@
  */
 enum { UNIT_ROWS = 96, CONVERT_ROWS = 12 };
 
-struct attend_run attend_run_within(const struct attend_run *run, int begin, int end)
-{
-    const int first = max_int(begin, run->row), last = min_int(end, run->row + run->n);
-    return (struct attend_run){.sequence = run->sequence,
-                               .position = run->position + first - run->row,
-                               .row = first,
-                               .n = max_int(0, last - first)};
-}
-
 void attend_alibi_slopes(int n_heads, float bias_max, float *slopes)
 {
     int n_regular = 1; /* the largest power of two within n_heads */
@@ -100,7 +91,7 @@ static const void *prepare_query(const struct call *c, const float *q, int r)
 
 /* Rows of a head of the cache: [first, first + n) of a run, or all n of several runs. */
 struct unit {
-    const struct attend_run *runs; /* [n_runs]; NULL: there is no unit */
+    const struct kv_run *runs; /* [n_runs]; NULL: there is no unit */
     int n_runs;
     int n_shared; /* blocks that the runs have in common; 0 where there is but one */
     int head;
@@ -114,7 +105,7 @@ static int group_size(const struct call *c)
 }
 
 /* Rows of n runs for a head of the cache. */
-static int count_rows(const struct call *c, const struct attend_run *runs, int n)
+static int count_rows(const struct call *c, const struct kv_run *runs, int n)
 {
     int n_rows = 0;
     for (int i = 0; i < n; i++)
@@ -339,8 +330,8 @@ static bool is_mine(const struct worker *w, const struct attend *a, int turn, in
 }
 
 /* How many blocks two runs have in common, of the first `most` and before both queries. */
-static int blocks_shared(const struct call *c, const struct attend_run *a,
-                         const struct attend_run *b, int most)
+static int blocks_shared(const struct call *c, const struct kv_run *a, const struct kv_run *b,
+                         int most)
 {
     const int before = min_int(a->position, b->position) / KV_PAGE;
     return kv_shared(c->kv, a->sequence, b->sequence, min_int(most, before));
@@ -350,13 +341,13 @@ static int blocks_shared(const struct call *c, const struct attend_run *a,
  * share their first s blocks read these once instead of r times, so the r with the largest
  * (r - 1) * s wins; *n_shared gets s. Stops before a run that shares more than twice as much with
  * its successor: those two belong together. Without windows only. */
-static int runs_together(const struct call *c, const struct attend_run *runs, int n, int most_rows,
+static int runs_together(const struct call *c, const struct kv_run *runs, int n, int most_rows,
                          int *n_shared)
 {
     int together = 1, shared = INT_MAX;
     *n_shared = 0;
     for (int others = 1; others < n && !c->a->window; others++) {
-        const struct attend_run *const last = &runs[others];
+        const struct kv_run *const last = &runs[others];
         shared = blocks_shared(c, runs, last, shared);
         if (shared == 0 || count_rows(c, runs, others + 1) > most_rows)
             break;
@@ -371,8 +362,7 @@ static int runs_together(const struct call *c, const struct attend_run *runs, in
 }
 
 void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
-                 const struct attend_run *runs, int n_runs, const float *q, float *scratch,
-                 float *out)
+                 const struct kv_run *runs, int n_runs, const float *q, float *scratch, float *out)
 {
     const struct call c = {.kernels = w->kernels,
                            .a = a,

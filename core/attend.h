@@ -25,17 +25,6 @@ struct attend {
                            read them; else heads and rows are dealt out */
 };
 
-/* Queries that follow each other in one sequence. */
-struct attend_run {
-    int sequence;
-    int position; /* of the first; the next ones stand behind it */
-    int row;      /* where the first lies among the queries of the call */
-    int n;
-};
-
-/* The part of a run whose queries are rows [begin, end) of the call; n is 0 where there is none. */
-struct attend_run attend_run_within(const struct attend_run *run, int begin, int end);
-
 /* slopes[n_heads] of Press et al. 2022, whose largest exponent is bias_max (8 in the paper). */
 void attend_alibi_slopes(int n_heads, float bias_max, float *slopes);
 
@@ -47,7 +36,6 @@ size_t attend_scratch(const struct kv *kv);
  * k_dim]. Each sees its sequence's cache up to its own position. scratch: this worker's own.
  */
 void attend_rows(struct worker *w, const struct attend *a, const struct kv *kv,
-                 const struct attend_run *runs, int n_runs, const float *q, float *scratch,
-                 float *out);
+                 const struct kv_run *runs, int n_runs, const float *q, float *scratch, float *out);
 
 #endif

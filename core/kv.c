@@ -123,15 +123,25 @@ static int put_keys(const struct kernels *kernels, const struct kv *kv, const st
     return 1;
 }
 
-void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
-            int position, int n, const float *k, size_t k_stride, const float *v, size_t v_stride)
+struct kv_run kv_run_within(const struct kv_run *run, int begin, int end)
 {
-    for (int i = 0, n_now; i < n; i += n_now) {
-        const struct kv_block b = kv_block(kv, sequence, head, (position + i) / KV_PAGE);
-        const size_t at = (size_t)((position + i) % KV_PAGE);
-        n_now = put_keys(kernels, kv, &b, at, n - i, k + (size_t)i * k_stride, k_stride);
+    const int first = max_int(begin, run->row), last = min_int(end, run->row + run->n);
+    return (struct kv_run){.sequence = run->sequence,
+                           .position = run->position + first - run->row,
+                           .row = first,
+                           .n = max_int(0, last - first)};
+}
+
+void kv_put(const struct kernels *kernels, const struct kv *kv, const struct kv_run *run, int head,
+            const float *k, const float *v, size_t stride)
+{
+    for (int i = 0, n_now; i < run->n; i += n_now) {
+        const int position = run->position + i;
+        const struct kv_block b = kv_block(kv, run->sequence, head, position / KV_PAGE);
+        const size_t at = (size_t)(position % KV_PAGE), first = (size_t)(run->row + i) * stride;
+        n_now = put_keys(kernels, kv, &b, at, run->n - i, k + first, stride);
         for (int j = 0; j < n_now; j++)
-            put_value(kernels, kv, &b, at + (size_t)j, v + (size_t)(i + j) * v_stride);
+            put_value(kernels, kv, &b, at + (size_t)j, v + first + (size_t)j * stride);
     }
 }
 

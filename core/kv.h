@@ -75,10 +75,21 @@ struct kv_block kv_block(const struct kv *kv, int sequence, int head, int block)
  * of the pool. */
 int kv_shared(const struct kv *kv, int a, int b, int n);
 
-/* Writes keys [n, k_dim] and values [n, v_dim] of one head, k_stride and v_stride floats apart, at
- * [position, position + n), whose pages have been taken. */
-void kv_put(const struct kernels *kernels, const struct kv *kv, int sequence, int head,
-            int position, int n, const float *k, size_t k_stride, const float *v, size_t v_stride);
+/* Rows, of keys and values or of queries, that follow each other in one sequence. */
+struct kv_run {
+    int sequence;
+    int position; /* of the first; the next ones stand behind it */
+    int row;      /* where the first lies among the rows of a call */
+    int n;
+};
+
+/* The part of a run that is rows [begin, end) of the call; n is 0 where there is none. */
+struct kv_run kv_run_within(const struct kv_run *run, int begin, int end);
+
+/* Writes the keys and values of one head, rows k [.., k_dim] and v [.., v_dim] that lie `stride`
+ * floats apart, for the rows and positions of a run, whose pages have been taken. */
+void kv_put(const struct kernels *kernels, const struct kv *kv, const struct kv_run *run, int head,
+            const float *k, const float *v, size_t stride);
 
 /* All pages free, all tables empty. */
 void kv_pages_reset(struct kv_pages *pages);

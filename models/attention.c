@@ -96,19 +96,18 @@ static void prepare_queries(const struct worker *w, const struct pass *p, int la
 
 /* Brings a run's keys and values of a head into the cache. */
 static void store_run(const struct worker *w, const struct pass *p, int layer, int head,
-                      const struct attend_run *run)
+                      const struct kv_run *run)
 {
     const size_t head_dim = (size_t)p->spec->head_dim;
     const size_t stride = (size_t)p->spec->num_key_value_heads * head_dim;
-    const size_t at = (size_t)run->row * stride + (size_t)head * head_dim;
+    float *const key = p->key + (size_t)head * head_dim;
+    float *const value = p->value + (size_t)head * head_dim;
     const struct norm *const norm = &p->weights->layers[layer].key_norm;
-    for (size_t i = 0; i < (size_t)run->n; i++) {
-        prepare_head(w, p, layer, norm, (size_t)run->row + i, (size_t)head,
-                     p->key + at + i * stride);
-        clip(p->spec, p->value + at + i * stride);
+    for (size_t i = (size_t)run->row; i < (size_t)(run->row + run->n); i++) {
+        prepare_head(w, p, layer, norm, i, (size_t)head, key + i * stride);
+        clip(p->spec, value + i * stride);
     }
-    kv_put(w->kernels, &p->kv[layer], run->sequence, head, run->position, run->n, p->key + at,
-           stride, p->value + at, stride);
+    kv_put(w->kernels, &p->kv[layer], run, head, key, value, stride);
 }
 
 /* The same for all rows, for this worker's heads or its share of all, head by head: positions that
@@ -122,8 +121,8 @@ static void store_kv(const struct worker *w, const struct pass *p, int layer, bo
         const size_t head = unit / n;
         next = min_size((head + 1) * n, end);
         for (int r = 0; r < p->n_runs; r++) {
-            const struct attend_run run =
-                attend_run_within(&p->runs[r], (int)(unit - head * n), (int)(next - head * n));
+            const struct kv_run run =
+                kv_run_within(&p->runs[r], (int)(unit - head * n), (int)(next - head * n));
             store_run(w, p, layer, (int)head, &run);
         }
     }

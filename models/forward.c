@@ -185,13 +185,13 @@ static void head(struct worker *w, const struct pass *p)
     }
 }
 
-/* Whether the pass goes on to this layer. If it is to stop, worker 0 makes the layer that it is
+/* Whether the trip goes on to this layer. If it is to stop, worker 0 makes the layer that it is
  * about to begin the last one; as all threads meet within a layer, the others know in time. */
-static bool goes_on(const struct worker *w, struct pass *p, int layer)
+static bool goes_on(const struct worker *w, struct trip *t, int layer)
 {
-    if (w->index == 0 && p->stop && *p->stop && layer < atomic_load(&p->n_layers))
-        atomic_store(&p->n_layers, layer + 1);
-    return layer < atomic_load(&p->n_layers);
+    if (w->index == 0 && t->stop && *t->stop && layer < atomic_load(&t->n_layers))
+        atomic_store(&t->n_layers, layer + 1);
+    return layer < atomic_load(&t->n_layers);
 }
 
 /* The rest of the last layer, whose keys and values are in the cache, and the head, for the tokens
@@ -203,16 +203,16 @@ static void run_wanted(struct worker *w, const struct pass *p)
     head(w, p->wanted);
 }
 
-void forward_run(struct worker *w, void *pass)
+void forward_run(struct worker *w, void *trip)
 {
-    struct pass *const p = pass;
+    const struct pass *const p = ((const struct trip *)trip)->pass;
     const int n_layers = p->spec->num_hidden_layers;
     const bool is_apart = p->parts && w->n_workers > 1;
     const struct pass *const own = is_apart ? &p->parts[w->index] : p;
     struct worker mine = is_apart ? worker_apart(w) : *w;
     int layer = 0;
     embed(&mine, own);
-    for (; goes_on(w, p, layer); layer++)
+    for (; goes_on(w, trip, layer); layer++)
         if (p->wanted && layer == n_layers - 1)
             block_store_kv(&mine, own, layer);
         else

@@ -9,8 +9,16 @@
 
 #include "models/pass.h"
 
-/* The whole trip; `pass` is a struct pass *. A task for compute_run. */
-void forward_run(struct worker *w, void *pass);
+#include <stdatomic.h>
+
+struct trip {
+    const struct pass *pass;
+    const atomic_int *stop; /* as session_params.stop */
+    atomic_int n_layers;    /* that it goes through: all, unless it is stopped */
+};
+
+/* The whole trip; `trip` is a struct trip *. A task for compute_run. */
+void forward_run(struct worker *w, void *trip);
 
 /* One layer: p->x becomes what the next one reads; behind it, and behind each of its halves, every
  * worker that shares p may read all of x. All threads, those apart too, meet once in a layer at

@@ -70,10 +70,8 @@ static void store_latents(const struct worker *w, const struct pass *p, int laye
     for (size_t i = begin; i < end; i++)
         prepare_latent(w, p, layer, i);
     for (int r = 0; r < p->n_runs; r++) {
-        const struct attend_run run = attend_run_within(&p->runs[r], (int)begin, (int)end);
-        const float *const latents = p->key + (size_t)run.row * stride;
-        kv_put(w->kernels, &p->kv[layer], run.sequence, 0, run.position, run.n, latents, stride,
-               latents, stride);
+        const struct kv_run run = kv_run_within(&p->runs[r], (int)begin, (int)end);
+        kv_put(w->kernels, &p->kv[layer], &run, 0, p->key, p->key, stride);
     }
 }
 

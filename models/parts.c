@@ -139,7 +139,7 @@ static double positions_seen(const struct model_spec *spec, int position)
 
 /* Of row i of a run. */
 static double row_cost(const struct pass *p, const struct parts_price *price,
-                       const struct attend_run *run, int i)
+                       const struct kv_run *run, int i)
 {
     const double seen = positions_seen(p->spec, run->position + i);
     return price->row + seen * (price->look + price->read / run->n);
@@ -155,7 +155,7 @@ static double pass_cost(const struct pass *p, const struct parts_price *price)
 }
 
 void parts_deal(struct pass *p, const struct parts_price *price, struct pass *parts,
-                struct attend_run *runs)
+                struct kv_run *runs)
 {
     const int last = p->size.n_threads - 1;
     const double fair = pass_cost(p, price) / p->size.n_threads;

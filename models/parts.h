@@ -32,6 +32,6 @@ struct parts_rows parts_rows_of(const struct model_spec *spec, const struct weig
 /* Makes the parts of a large pass, one for each worker. parts [n_threads] and runs, with room for
  * [p->n], must outlive the pass. */
 void parts_deal(struct pass *p, const struct parts_price *price, struct pass *parts,
-                struct attend_run *runs);
+                struct kv_run *runs);
 
 #endif

@@ -182,11 +182,11 @@ bool pass_is_large(const struct pass_size *size, int n)
 }
 
 /* The runs of rows [first, first + n), told from the first of these rows on. Returns how many. */
-static int runs_within(const struct pass *whole, int first, int n, struct attend_run *out)
+static int runs_within(const struct pass *whole, int first, int n, struct kv_run *out)
 {
     int n_runs = 0;
     for (int i = 0; i < whole->n_runs; i++) {
-        const struct attend_run run = attend_run_within(&whole->runs[i], first, first + n);
+        const struct kv_run run = kv_run_within(&whole->runs[i], first, first + n);
         if (run.n == 0)
             continue;
         out[n_runs] = run;
@@ -195,7 +195,7 @@ static int runs_within(const struct pass *whole, int first, int n, struct attend
     return n_runs;
 }
 
-void pass_part(const struct pass *whole, int first, int n, size_t *used, struct attend_run *runs,
+void pass_part(const struct pass *whole, int first, int n, size_t *used, struct kv_run *runs,
                struct pass *part)
 {
     const struct model_spec *const spec = whole->spec;

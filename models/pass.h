@@ -10,8 +10,6 @@
 #ifndef MODELS_PASS_H
 #define MODELS_PASS_H
 
-#include <stdatomic.h>
-
 #include "core/attend.h"
 #include "core/compute.h"
 #include "core/kv.h"
@@ -61,10 +59,10 @@ struct pass {
     const struct kv *kv; /* [num_hidden_layers] */
 
     int n;
-    const int32_t *ids;            /* [n] */
-    const int *positions;          /* [n] */
-    const int *sequences;          /* [n] */
-    const struct attend_run *runs; /* [n_runs]: the same, told by stretches of one sequence */
+    const int32_t *ids;        /* [n] */
+    const int *positions;      /* [n] */
+    const int *sequences;      /* [n] */
+    const struct kv_run *runs; /* [n_runs]: the same, told by stretches of one sequence */
     int n_runs;
 
     float *x;                                  /* [n, hidden_size]: the residual stream */
@@ -97,9 +95,6 @@ struct pass {
 
     struct moments *moments; /* NULL, or the collector that receives the input rows of products */
 
-    const atomic_int *stop; /* as session_params.stop */
-    atomic_int n_layers;    /* that this pass goes through: all, unless it is stopped */
-
     int n_rows;            /* tokens that get logits */
     const int *logit_rows; /* [n_rows]: which, ascending */
     float *logits;         /* [n_rows, vocab_size] */
@@ -112,7 +107,7 @@ struct pass {
     bool kv_stored; /* this is such a pass: keys and values are in the cache already */
 
     /* [size.n_threads]: each worker's part of the rows, in their order; NULL: they are not dealt
-     * out. A part has `whole` set, which alone tells where to stop and who gets logits. */
+     * out. A part has `whole` set, which alone tells who gets logits. */
     const struct pass *parts;
     const struct pass *whole;
 };
@@ -154,7 +149,7 @@ bool pass_is_large(const struct pass_size *size, int n);
 /* Rows [first, first + n) of the whole as a part. It keeps `runs`, which has room for n, and takes
  * memory behind the first *used bytes, which other parts have. Not with moments, which want all
  * rows together. */
-void pass_part(const struct pass *whole, int first, int n, size_t *used, struct attend_run *runs,
+void pass_part(const struct pass *whole, int first, int n, size_t *used, struct kv_run *runs,
                struct pass *part);
 
 /* norm(x) of n rows. Few are made in each worker's own place, without a sync: x stays as it is

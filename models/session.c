@@ -42,10 +42,10 @@ struct session {
     /* [n_batch] each: what the pass is told of its rows */
     int32_t *ids;
     int *positions, *row_sequences, *logit_rows;
-    struct attend_run *runs, *part_runs;
+    struct kv_run *runs, *part_runs;
     /* the same of the rows that get logits */
     int *wanted_positions;
-    struct attend_run *wanted_runs;
+    struct kv_run *wanted_runs;
     double *inv_freq[SPEC_MAX_ROPES];    /* each [n_sequences, n_dims / 2] */
     double *rope_factor[SPEC_MAX_ROPES]; /* each [n_sequences] */
 };
@@ -330,14 +330,14 @@ static void prepare(struct session *s, int sequence, int n)
 }
 
 /* Row i of a pass, the token at a position, goes into its runs, of which there are *n so far. */
-static void add_to_runs(struct attend_run *runs, int *n, int sequence, int position, int i)
+static void add_to_runs(struct kv_run *runs, int *n, int sequence, int position, int i)
 {
-    struct attend_run *const last = *n ? &runs[*n - 1] : NULL;
+    struct kv_run *const last = *n ? &runs[*n - 1] : NULL;
     if (last && last->sequence == sequence && last->position + last->n == position)
         last->n++;
     else
         runs[(*n)++] =
-            (struct attend_run){.sequence = sequence, .position = position, .row = i, .n = 1};
+            (struct kv_run){.sequence = sequence, .position = position, .row = i, .n = 1};
 }
 
 /* Row i of the next pass: the next token of its sequence. */
@@ -388,10 +388,9 @@ static bool run_pass(struct session *s, const struct session_row *rows, int n, s
     }
     if (pass_is_large(&s->pass.size, n) && !s->pass.moments)
         parts_deal(&s->pass, &s->price, s->parts, s->part_runs);
-    s->pass.stop = s->params.stop;
-    atomic_store(&s->pass.n_layers, n_layers);
-    compute_run(s->compute, forward_run, &s->pass);
-    return atomic_load(&s->pass.n_layers) == n_layers || err_interrupted(e);
+    struct trip trip = {.pass = &s->pass, .stop = s->params.stop, .n_layers = n_layers};
+    compute_run(s->compute, forward_run, &trip);
+    return atomic_load(&trip.n_layers) == n_layers || err_interrupted(e);
 }
 
 /* ---- one text -------------------------------------------------------------------------------- */

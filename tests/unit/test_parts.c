@@ -18,7 +18,7 @@ struct fixture {
     struct layer_spec layers[2];
     int32_t ids[MOST_ROWS];
     int positions[MOST_ROWS], sequences[MOST_ROWS], n;
-    struct attend_run runs[MOST_ROWS], part_runs[MOST_ROWS];
+    struct kv_run runs[MOST_ROWS], part_runs[MOST_ROWS];
     struct pass pass, parts[MOST_PARTS];
     char *memory;
 };
@@ -50,7 +50,7 @@ static void add_run(struct fixture *f, int n)
 {
     const int position = random_below(MOST_POSITION), sequence = f->pass.n_runs;
     f->runs[f->pass.n_runs++] =
-        (struct attend_run){.sequence = sequence, .position = position, .row = f->n, .n = n};
+        (struct kv_run){.sequence = sequence, .position = position, .row = f->n, .n = n};
     for (int i = 0; i < n; i++, f->n++) {
         f->ids[f->n] = random_below(50);
         f->positions[f->n] = position + i;
@@ -94,7 +94,7 @@ static void check_rows(const struct fixture *f, const struct pass *part, int fir
     assert_ptr_equal(part->x, f->pass.x + first * f->spec.hidden_size);
     assert_ptr_equal(part->rope_cos[0], f->pass.rope_cos[0] + first * 4);
     for (int i = 0; i < part->n_runs; i++) {
-        const struct attend_run *const run = &part->runs[i];
+        const struct kv_run *const run = &part->runs[i];
         assert_int_equal(run->row, row);
         for (int r = 0; r < run->n; r++, row++) {
             assert_int_equal(run->sequence, part->sequences[row]);

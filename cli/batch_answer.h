@@ -33,8 +33,8 @@ enum batch_answer_kind {
 enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buffer *name);
 
 /* The next line of a file that should hold answers alone, as batch_input_next has it, and which
- * answer it is: NONE where it is none. What is left of an answer at the end of the file counts as
- * the end. */
+ * answer it is: NONE where it is none. Blank lines behind the first are passed over, and what is
+ * left of an answer at the end of the file counts as the end. */
 enum batch_input_state batch_answer_next(struct batch_input *in, struct bytes *line,
                                          enum batch_answer_kind *kind, struct buffer *name,
                                          struct err *e);

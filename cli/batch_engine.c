@@ -160,7 +160,7 @@ static bool open_session(struct batch_engine *e, struct err *err)
     if (e->session || !session_measure(l->model, &params, &bytes, err))
         return e->session != NULL;
     return err_set(err, ERR_RUNTIME,
-                   "%zu MiB for the past of all lines are not to be had; --kv-memory sets less",
+                   "%zu MiB for the KV cache of all lines are not to be had; --kv-memory sets less",
                    bytes.kv >> 20);
 }
 

@@ -111,6 +111,14 @@ enum batch_input_state batch_input_next(struct batch_input *in, bool wait, struc
     }
 }
 
+bool batch_input_is_blank(struct bytes line)
+{
+    for (size_t i = 0; i < line.size; i++)
+        if (!memchr(" \t\r", line.data[i], 3))
+            return false;
+    return true;
+}
+
 bool batch_input_rewind(struct batch_input *in, struct err *e)
 {
     if (in->start < 0 || lseek(in->fd, in->start, SEEK_SET) != in->start)

@@ -38,6 +38,9 @@ enum batch_input_state {
 enum batch_input_state batch_input_next(struct batch_input *in, bool wait, struct bytes *line,
                                         bool *whole, struct err *e);
 
+/* Whether there is nothing in the line but blanks. */
+bool batch_input_is_blank(struct bytes line);
+
 /* Back to where it began, with nothing read; ERR_RUNTIME where start is -1. */
 bool batch_input_rewind(struct batch_input *in, struct err *e);
 

@@ -1,8 +1,8 @@
 /*
  * Reads an output file once, from its beginning. Only a line with a newline behind it was put there
- * whole; a torn last one is cut off, because its answer will be computed again. Removes nothing
- * else: a file with other lines than answers is refused. Owns nothing: the file is
- * batch_output.c's, the names go to the caller's index.
+ * whole; a torn last one is cut off, because its answer will be computed again, and so are blank
+ * lines at the end. Removes nothing else: a file with other lines than answers is refused. Owns
+ * nothing: the file is batch_output.c's, the names go to the caller's index.
  */
 #include "cli/batch_resume.h"
 
@@ -10,8 +10,8 @@
 
 static bool refuse(const struct batch_input *in, const char *what, struct err *e)
 {
-    return err_set(e, ERR_RUNTIME, "line %zu of %s %s; --restart drops what is there", in->number,
-                   in->name, what);
+    return err_set(e, ERR_RUNTIME, "line %zu of %s %s; remove it, or --restart drops all",
+                   in->number, in->name, what);
 }
 
 /* A file that does not even begin with an answer is somebody's, and not for --restart to empty. */

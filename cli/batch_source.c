@@ -12,14 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_blank(struct bytes text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if (!memchr(" \t\r", text.data[i], 3))
-            return false;
-    return true;
-}
-
 /* Editors of Windows begin a file with a byte order mark; files may have been joined. */
 static struct bytes without_mark(struct bytes text)
 {
@@ -89,7 +81,7 @@ enum batch_input_state batch_source_next(struct batch_source *s, bool wait, stru
         const size_t number = s->input->number;
         if (!s->o->text)
             text = without_mark(text);
-        if (!s->o->text && is_blank(text))
+        if (!s->o->text && batch_input_is_blank(text))
             continue;
         if (!batch_line_parse(line, (const char *)text.data, text.size, number, s->o, s->task,
                               s->o->text, e) ||

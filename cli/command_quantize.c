@@ -75,7 +75,7 @@ static bool print_result(const struct options *o, const struct export_result *r,
     }
     const bool ok = stream_print(&out, e);
     buffer_free(&out);
-    return ok;
+    return ok || err_prefix(e, "%s is complete", o->output);
 }
 
 static void tell_others(const struct options *o, const struct export_result *r)

@@ -71,9 +71,13 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
     *found = found_usual(files) || files->tokenizer_model.data || files->tiktoken.data;
     if (*found || !needed)
         return true;
+    struct bytes config;
+    if (!checkpoint_file(l->checkpoint, "config.json", &config, e))
+        return err_prefix(e, "%s", dir);
     err_set(e, ERR_LOAD,
             "no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
-            "tokenizer.model, tiktoken.model or *.tiktoken");
+            "tokenizer.model, tiktoken.model or *.tiktoken%s",
+            config.data ? "" : "; nor is there a config.json, as a checkpoint has it");
     return err_prefix(e, "%s", dir);
 }
 
@@ -145,13 +149,16 @@ bool load_stored_model(struct loaded *l, const struct options *o, struct err *e)
 static bool quantise(struct loaded *l, const struct options *o, struct err *e)
 {
     const enum model_weights weights = (enum model_weights)o->weights;
-    size_t done = 0, total = 1;
+    size_t done = 0, total = 1, n_matrices;
+    const size_t n_kept = model_quantize_kept(l->model, weights, &n_matrices);
+    if (n_kept > 0)
+        terminal_note(o->quiet,
+                      "-w: %zu of %zu matrices are stored in %d bits already, and stay so", n_kept,
+                      n_matrices, weights == MODEL_Q4 ? 8 : 4);
     if (!model_quantize_measure(l->model, weights, l->compute, &total, e))
         return false;
-    if (total == 0) {
-        terminal_note(o->quiet, "-w: all matrices are stored quantised already, and stay so");
+    if (total == 0)
         return true;
-    }
     struct terminal_progress progress = terminal_progress_begin(o->quiet, false, "weights, MiB:");
     if (!model_quantize_begin(l->model, weights, l->compute, e))
         return false;

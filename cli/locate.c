@@ -151,7 +151,8 @@ static char *locate_named(const char *name, struct err *e)
     const bool exists = stat(name, &st) == 0;
     const int reason = errno;
     if (exists && !S_ISDIR(st.st_mode)) {
-        err_set(e, ERR_LOAD, "%s is a file; a model is the directory that holds its files", name);
+        err_set(e, ERR_LOAD, "%s is a file; a model is the directory that holds its files%s", name,
+                text_ends_in(name, ".gguf") ? ", safetensors and not GGUF" : "");
         return NULL;
     }
     if (!exists && is_repository(name))

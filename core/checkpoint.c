@@ -94,6 +94,14 @@ const char *checkpoint_dir(const struct checkpoint *c)
     return c->dir;
 }
 
+/* What a clone without git-lfs holds in the place of a large file. */
+static bool is_lfs_pointer(struct bytes file)
+{
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+    const size_t n = sizeof begin - 1;
+    return file.size >= n && memcmp(file.data, begin, n) == 0;
+}
+
 /* Maps `path`, which is `name` in the directory, and keeps it in the list. */
 static bool map_file(struct checkpoint *c, const char *path, const char *name, struct bytes *out,
                      struct err *e)
@@ -106,7 +114,11 @@ static bool map_file(struct checkpoint *c, const char *path, const char *name, s
         return err_prefix(e, "%s", name);
     *f = (struct mapped_file){.next = c->files, .name = copy, .bytes = *out};
     c->files = f;
-    return true;
+    if (!is_lfs_pointer(*out))
+        return true;
+    err_set(e, ERR_LOAD,
+            "not the file itself but a Git LFS pointer to it; git lfs pull fetches it");
+    return err_prefix(e, "%s", name);
 }
 
 bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, struct err *e)

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/kernels/kernels.h"
+#include "core/memory.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +41,9 @@ static size_t buffer_bytes(void)
     cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
 #endif
     const size_t wanted = cache > 0 ? CACHES * (size_t)cache : 0;
-    return max_size(LEAST_MIB * mib, min_size(wanted, MOST_MIB * mib));
+    const size_t bytes = max_size(LEAST_MIB * mib, min_size(wanted, MOST_MIB * mib));
+    const uint64_t spare = memory_usable() / 4; /* in a small container caches must do */
+    return spare < bytes ? (size_t)spare / CACHE_LINE * CACHE_LINE : bytes;
 }
 
 struct machine *machine_new(struct err *e)

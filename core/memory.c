@@ -1,6 +1,7 @@
 /*
- * Takes the smaller of the machine's memory and the limits of control groups. Sizes have 64 bits: a
- * machine may have more memory than a 32-bit process can address. Owns nothing.
+ * Takes the least of the machine's memory, the limits of control groups and the process's own.
+ * Sizes have 64 bits: a machine may have more memory than a 32-bit process can address. Owns
+ * nothing.
  */
 #include "core/memory.h"
 
@@ -8,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static const uint64_t GUESS = UINT64_C(1) << 30;
@@ -33,6 +35,11 @@ uint64_t memory_usable(void)
 {
     const long n_pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     const uint64_t machine = n_pages > 0 && page > 0 ? (uint64_t)n_pages * (uint64_t)page : GUESS;
-    const uint64_t limit = memory_of_groups(CGROUP_SELF, CGROUP_ROOT);
-    return limit < machine ? limit : machine;
+    uint64_t most = memory_of_groups(CGROUP_SELF, CGROUP_ROOT);
+    struct rlimit addresses;
+    if (machine < most)
+        most = machine;
+    if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur < most) /* infinity is not */
+        most = addresses.rlim_cur;
+    return most;
 }

@@ -1,6 +1,6 @@
 /*
- * How much memory this process may use: the machine's, and no more than its container's. Beyond
- * that limit the kernel would kill the process.
+ * How much memory this process may use: the machine's, no more than its container's, beyond which
+ * the kernel would kill the process, and no more than its limit of addresses (ulimit -v).
  */
 #ifndef CORE_MEMORY_H
 #define CORE_MEMORY_H

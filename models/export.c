@@ -224,7 +224,7 @@ static bool list_parts(struct exporter *x, struct err *e)
 static bool check_model(const struct exporter *x, struct err *e)
 {
     if (x->model->quant.is_set)
-        return err_set(e, ERR_LOAD, "is stored quantised already");
+        return err_set(e, ERR_LOAD, "its weights are stored quantised already");
     for (size_t i = 0; i < x->plan.n; i++)
         if (x->plan.matrices[i].from.transposed)
             return err_set(e, ERR_LOAD,

@@ -27,6 +27,10 @@ enum model_weights { MODEL_STORED, MODEL_Q8, MODEL_Q4 };
 bool model_quantize_measure(struct model *m, enum model_weights weights, const struct compute *c,
                             size_t *n_bytes, struct err *e);
 
+/* How many of the matrices that -w may change keep codes of another width than `weights` asks for,
+ * because they are stored quantised. */
+size_t model_quantize_kept(struct model *m, enum model_weights weights, size_t *n_matrices);
+
 /* Quantises, before there is a session: begin takes the memory (ERR_RUNTIME where it is not to be
  * had), each step does a part and says how many of the bytes to be read are done, and the caller
  * steps until *done is *total. The pool must be the same all the time, and its level that of every

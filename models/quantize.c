@@ -278,6 +278,19 @@ bool model_quantize_measure(struct model *m, enum model_weights weights, const s
     return ok;
 }
 
+size_t model_quantize_kept(struct model *m, enum model_weights weights, size_t *n_matrices)
+{
+    const double limit = 6; /* bits of a weight with its share of a scale, between 4.25 and 8 */
+    struct walk walk = {.m = m};
+    size_t n_kept = 0;
+    *n_matrices = 0;
+    for (const struct linear *l; (l = walk_next(&walk)); ++*n_matrices) {
+        const double bits = 8 * linear_row_bytes(l) / l->n_in;
+        n_kept += l->quant && (bits < limit) != (weights == MODEL_Q4);
+    }
+    return n_kept;
+}
+
 /* Touching fresh pages is expensive, huge pages less so. */
 static bool take_memory(struct quantizing *q, const struct compute *c, struct err *e)
 {

@@ -31,7 +31,7 @@ enum session_kv { SESSION_KV_AUTO, SESSION_KV_F32, SESSION_KV_F16, SESSION_KV_Q8
 
 enum {
     SESSION_PAGE = 64,  /* positions of a page of the cache */
-    SESSION_REWIND = 64 /* session_rewind always reaches that far back */
+    SESSION_REWIND = 64 /* how far session_rewind always reaches back */
 };
 
 /* From n_batch on, zero stands for what one text needs. */
@@ -89,8 +89,8 @@ const float *session_step(struct session *s, int32_t id, struct err *e);
 int session_position(const struct session *s);
 
 /* Goes back to an earlier position and forgets what came behind it. To the beginning always, and
- * SESSION_REWIND positions back; elsewhere false where a layer with a window no longer has what it
- * would see from there. */
+ * SESSION_REWIND positions back from the longest that the text has been; elsewhere false where a
+ * layer with a window no longer has what it would see from there. */
 bool session_rewind(struct session *s, int position);
 
 /* ---- many sequences -------------------------------------------------------------------------- */

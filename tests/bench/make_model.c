@@ -528,6 +528,8 @@ static void complete(struct dims *d, const int *sizes)
         d->norm_eps = 1e-5;
     if (!d->rope_theta)
         d->rope_theta = 10000;
+    if (!d->rope_factor && d->family == GPT_OSS)
+        d->rope_factor = 32;
     if (!d->hidden || !d->layers || !d->heads || !d->ffn || !d->vocab)
         fail("--dims, or --hidden, --layers, --heads, --ffn and --vocab must be given");
     if (d->heads % d->kv_heads || !d->head_dim ||

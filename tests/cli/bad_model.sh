@@ -27,6 +27,8 @@ head -c 1000 "$tales/model.safetensors" >"$tmp/m/model.safetensors"
 refuses "weights cut in the header" 3 model.safetensors -m "$tmp/m" hi
 head -c 8000000 "$tales/model.safetensors" >"$tmp/m/model.safetensors"
 refuses "weights cut in the data" 3 model.safetensors -m "$tmp/m" hi
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 17\n' >"$tmp/m/model.safetensors"
+refuses "a pointer in the place of weights" 3 "$tmp/m: model.safetensors: not the file itself but a Git LFS pointer" -m "$tmp/m" hi
 { le64 1000 && printf '{}'; } >"$tmp/m/model.safetensors"
 refuses "header beyond the file" 3 1000 -m "$tmp/m" hi
 { le64 100000001 && printf '{}'; } >"$tmp/m/model.safetensors"

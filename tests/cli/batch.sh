@@ -285,7 +285,11 @@ cp "$tmp/text" "$tmp/expected_text"
 refuses "a file that is no output, --restart" 1 "$own" batch --restart -o "$tmp/text" "$tmp/two"
 same "it is still there" "$tmp/expected_text" "$tmp/text"
 printf '{"custom_id":1,"text":""}\nno answer\n' >"$tmp/spoilt"
-refuses "a line that is none" 1 "line 2 of $tmp/spoilt is no answer; --restart drops what is there" batch -o "$tmp/spoilt" "$tmp/two"
+refuses "a line that is none" 1 "line 2 of $tmp/spoilt is no answer; remove it, or --restart drops all" batch -o "$tmp/spoilt" "$tmp/two"
+run batch -q -n 1 -o "$tmp/spaced" "$tmp/two"
+awk '{ print; print NR % 2 ? "" : " \r" }' "$tmp/spaced" >"$tmp/blanks"
+succeeds "blank lines among answers" batch -q -n 1 -o "$tmp/blanks" "$tmp/two"
+if [ "$(grep -c . "$tmp/blanks")" -eq "$(grep -c . "$tmp/spaced")" ]; then ok "no line is answered again"; else fail "no line is answered again" "$(peek "$tmp/blanks")"; fi
 succeeds "which --restart drops" batch -q -n 1 --restart -o "$tmp/spoilt" "$tmp/two"
 
 # Answers of another kind stay, whichever kind it is; what else a line asks for makes no kind of its own.

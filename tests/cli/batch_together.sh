@@ -69,7 +69,7 @@ succeeds "just enough" batch --kv-memory "$least" "$tmp/short"
 if (ulimit -v 300000 && "$TGEN" --version) >/dev/null 2>&1; then
     (ulimit -v 300000 && "$TGEN" batch -t 1 --parallel 1024 --kv-memory 2G "$tmp/short" </dev/null 2>"$tmp/err" >"$tmp/out")
     code=$?
-    if [ $code -eq 1 ] && grep -q '^tgen: [0-9]* MiB for the past .* --kv-memory sets less$' "$tmp/err"; then
+    if [ $code -eq 1 ] && grep -q '^tgen: [0-9]* MiB for the KV cache .* --kv-memory sets less$' "$tmp/err"; then
         ok "memory that is not to be had"
     else
         fail "memory that is not to be had" "exit $code: $(peek "$tmp/err")"

@@ -73,6 +73,8 @@ for name in ./none /none/at/all a/b/c ../x/y 'or g/name' org/ /name .org/name or
 done
 refuses "-m with nothing" 3 "cannot open" -m '' hi
 refuses "-m FILE" 3 "models/tales/config.json is a file; a model is the directory" -m models/tales/config.json hi
+printf GGUF >"$tmp/x.gguf"
+refuses "-m FILE.gguf" 3 "that holds its files, safetensors and not GGUF" -m "$tmp/x.gguf" hi
 mkdir "$tmp/secret"
 chmod 000 "$tmp/secret"
 forbidden "a directory without permission" 3 -m "$tmp/secret" hi

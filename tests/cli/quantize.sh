@@ -113,7 +113,7 @@ ln -s nowhere "$tmp/link"
 refuses "a link to nothing" 1 "$tmp/link is there already, a symbolic link" quantize -w q4 -o "$tmp/link/"
 refuses "a place that is not there" 1 'No such file' quantize -w q4 -o "$tmp/no/where"
 refuses "no form" 2 '-w q8 or -w q4' quantize -o "$tmp/x"
-refuses "the form as stored" 2 '-w q8 or -w q4' quantize -w stored -o "$tmp/x"
+refuses "the form as stored" 2 '"stored" is none of q8|q4' quantize -w stored -o "$tmp/x"
 refuses "no directory" 2 '-o DIR' quantize -w q4
 refuses "words" 2 'takes no words' quantize -w q4 -o "$tmp/x" word
 refuses "quantised already" 3 'stored quantised already' quantize -m "$tmp/q4" -w q8 -o "$tmp/x"
@@ -148,6 +148,17 @@ if env --default-signal=INT,HUP true 2>/dev/null; then
     done
 else
     skip "Ctrl-C" "this env(1) cannot reset signals"
+fi
+
+if [ -c /dev/full ]; then
+    "$TGEN" quantize -w q8 -o "$tmp/whole" </dev/null >/dev/full 2>"$tmp/err"
+    code=$?
+    if [ $code -eq 1 ]; then ok "a summary that cannot be printed"; else fail "a summary that cannot be printed" "exit $code"; fi
+    has "it is said that all is there" "^tgen: $tmp/whole is complete: cannot write" "$tmp/err"
+    succeeds "and it is" -m "$tmp/whole" -n 1 "Once"
+    rm -r "$tmp/whole"
+else
+    skip "a summary that cannot be printed" "there is no /dev/full"
 fi
 
 # A disk that is full: one of 2 MiB, where mounting is allowed.

@@ -110,7 +110,7 @@ for name in tokenizer.model spiece.model source.spm; do
 ' tokenize --no-bos -m "$tmp/with.$name" "ab ba"
 done
 mkdir "$tmp/empty"
-refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt" \
+refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, tokenizer.model, tiktoken.model or *.tiktoken; nor is there a config.json" \
     tokenize -m "$tmp/empty" hi
 
 finish

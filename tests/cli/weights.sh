@@ -25,7 +25,7 @@ refuses "another form" 2 'none of stored|q8|q4' -w q5 "Once"
 succeeds "quantize -w q8" quantize -w q8 -q -o "$tmp/q8"
 for threads in 1 2 3; do
     for form in stored q4; do
-        "$TGEN" score -m "$tmp/q8" -w $form -t $threads --ids "$ids" --logits "$tmp/logits.$form" </dev/null >/dev/null
+        "$TGEN" score -q -m "$tmp/q8" -w $form -t $threads --ids "$ids" --logits "$tmp/logits.$form" </dev/null >/dev/null
     done
     same "300 ids of a directory in 8 bits, with and without -w, $threads threads" "$tmp/logits.stored" "$tmp/logits.q4"
 done
@@ -50,6 +50,10 @@ for threads in 1 2; do
 done
 as=little_stack refuses "a small stack, and an error" 2 "unknown option" --no-such-option
 
-succeeds "a model that is quantised already" -w q4 -m tests/golden/quantised/llama-ct-int4 --ids 1 --print-ids -n 2
+# What is stored quantised keeps its codes; where that is not what was asked for, it is said.
+int4=tests/golden/quantised/llama-ct-int4
+succeeds "a model that is quantised already" -w q4 -m $int4 --ids 1 --print-ids -n 2
+run -w q8 -m $int4 --ids 1 --print-ids -n 2
+has "a model that is quantised otherwise" '^tgen: note: -w: [0-9]* of [0-9]* matrices are stored in 4 bits already, and stay so$' "$tmp/err"
 
 finish

@@ -7,6 +7,7 @@
  */
 #include "cli/stream.h"
 
+#include "core/clock.h"
 #include "core/utf8.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 200 };
+enum { PATIENCE_MS = 200, TOGETHER_MS = 500 };
 
 /* Set by a signal's handler, and read by all threads. */
 static atomic_int interrupted;
@@ -141,10 +142,20 @@ void stream_free(struct stream *s)
     buffer_free(&s->collected);
 }
 
+/* A held key repeats its signal, and timeout(1) sends it to the process and to its group: what
+ * comes at once is the same wish. What comes later finds the system's own way to end the process.
+ */
 static void note_interrupt(int signal_number)
 {
-    (void)signal_number;
-    interrupted = 1;
+    static atomic_int first_ms; /* on the clock, which may go round */
+    const unsigned now_ms = (unsigned)(uint64_t)(clock_seconds() * 1e3);
+    if (interrupted && now_ms - (unsigned)first_ms > TOGETHER_MS) {
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+    } else if (!interrupted) {
+        first_ms = (int)now_ms;
+        interrupted = 1;
+    }
 }
 
 static void watch(int signal_number)
@@ -152,9 +163,9 @@ static void watch(int signal_number)
     struct sigaction before;
     if (sigaction(signal_number, NULL, &before) == 0 && before.sa_handler == SIG_IGN)
         return;
-    /* SA_RESETHAND: the second one finds the default again. No SA_RESTART is needed: every call
-     * that can wait is in stream_write, buffer_read or batch_input_next. */
-    struct sigaction note = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    /* No SA_RESTART is needed: every call that can wait is in stream_write, buffer_read or
+     * batch_input_next. */
+    struct sigaction note = {.sa_handler = note_interrupt};
     sigemptyset(&note.sa_mask);
     sigaction(signal_number, &note, NULL);
 }

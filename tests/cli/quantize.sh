@@ -123,7 +123,7 @@ chmod 000 "$tmp/m/tokenizer_config.json"
 forbidden "a file that cannot be read" 3 quantize -m "$tmp/m" -w q4 -o "$tmp/x"
 nothing_left "nothing is left of failures"
 
-# Ctrl-C, SIGTERM or SIGHUP, in the midst of calibrating and of writing: neither a directory nor a part of one is left.
+# Ctrl-C, SIGTERM or SIGHUP, twice, in the midst of calibrating and of writing: neither a directory nor a part of one is left.
 if env --default-signal=INT,HUP true 2>/dev/null; then
     for form in q4 q8; do
         for how in "INT 0" "INT 0.05" "INT 0.2" "TERM 0.05" "HUP 0"; do
@@ -132,7 +132,7 @@ if env --default-signal=INT,HUP true 2>/dev/null; then
             pid=$!
             until ls -d "$tmp"/stopped* >/dev/null 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
             sleep $delay
-            kill -s "$signal" $pid 2>/dev/null
+            kill -s "$signal" $pid 2>/dev/null && sleep 0.01 && kill -s "$signal" $pid 2>/dev/null # as a held key does
             wait $pid
             code=$?
             if [ $code -eq 0 ]; then

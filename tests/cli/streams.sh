@@ -80,12 +80,12 @@ fi
 
 # ---- Ctrl-C --------------------------------------------------------------------------------------------------------
 
-# interrupted SECONDS ARGS...: SIGINT after that time, in the midst of a text of many thousand tokens. Without
-# --foreground, timeout signals the process and then its group, and the second one would kill.
+# interrupted SECONDS ARGS...: SIGINT after that time, in the midst of a text of many thousand tokens, and another one at
+# once: timeout signals the process and then its group.
 interrupted() {
     seconds=$1
     shift
-    timeout --foreground --preserve-status --signal=INT "$seconds" "$TGEN" -m "$tmp/long" --ignore-eos -n 20000 "$@" "$once" \
+    timeout --preserve-status --signal=INT "$seconds" "$TGEN" -m "$tmp/long" --ignore-eos -n 20000 "$@" "$once" \
         </dev/null >"$tmp/out" 2>"$tmp/err"
     code=$?
 }

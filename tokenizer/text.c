@@ -2,7 +2,9 @@
  * Text on its way through a tokenizer: buffers that grow, the caller's bytes that each byte came
  * from (kept only where somebody asks for offsets), and UTF-8.
  */
-#include "tokenizer/internal.h"
+#include "tokenizer/text.h"
+
+#include "core/utf8.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
  * Many byte strings searched for at once. Built in one go from the sorted strings, level by level,
  * so that a node's children lie side by side in order of their bytes.
  */
-#include "tokenizer/internal.h"
+#include "tokenizer/trie.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * in the processor's cache while merges look up their pieces. Spellings are copied, so the file
  * that they come from may go.
  */
-#include "tokenizer/internal.h"
+#include "tokenizer/vocab.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
  * tgen bench: how fast a model reads prompts and steps, beside what the machine could do at best.
  * Every combination of the listed numbers is a test. All of them are checked before the first one
- * is measured, and everything is printed at the end, or at Ctrl-C what there is until then.
+ * is measured, and everything is printed at the end; at Ctrl-C or a failure, what there is by then.
  */
 #include "cli/command.h"
 
@@ -175,14 +175,21 @@ static bool print(struct plan *p, struct err *e)
     return ok;
 }
 
+/* Minutes of measuring are not thrown away because a later test fails. */
+static bool measure_and_print(struct plan *p, struct err *e)
+{
+    struct err unheard;
+    if (measure(p, e))
+        return print(p, e);
+    if (p->n > 0)
+        print(p, &unheard);
+    return false;
+}
+
 bool command_bench(const struct options *o, struct err *e)
 {
     struct plan p = {.o = o};
-    bool ok = open_plan(&p, e) && measure(&p, e);
-    if (ok)
-        ok = print(&p, e);
-    else if (p.n > 0 && e->code == ERR_INTERRUPTED)
-        print(&p, e);
+    const bool ok = open_plan(&p, e) && measure_and_print(&p, e);
     machine_free(p.bench.machine);
     free(p.bench.ids);
     free(p.tests);

@@ -18,8 +18,8 @@ struct machine_limits {
     double f32_per_s, bf16_per_s, int8_per_s;
 };
 
-/* Takes the memory that is read from: some times what a processor caches, but no more than a quarter
- * of what the process may use. ERR_RUNTIME. */
+/* Takes the memory that is read from: some times what a processor caches, but no more than a
+ * quarter of what the process may use. ERR_RUNTIME. */
 struct machine *machine_new(struct err *e);
 void machine_free(struct machine *m);
 

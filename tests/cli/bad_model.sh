@@ -173,6 +173,9 @@ for form in q8 q4; do
     refuses "no directory of NaNs: $form" 3 "m: model.layers.2.mlp.down_proj.weight holds NaN or infinity" quantize -m "$tmp/m" -w $form -o "$tmp/spoilt"
     if ls -d "$tmp"/spoilt* >/dev/null 2>&1; then fail "nothing is left of it" "$(ls -d "$tmp"/spoilt*)"; else ok "nothing is left of it"; fi
 done
+run bench -m "$tmp/m" -w stored,q8 -p 4 -n 0 -r 1 -t 1 --csv
+if [ $code -eq 3 ]; then ok "a bench whose second test fails"; else fail "a bench whose second test fails" "exit $code"; fi
+has "prints the first" '^pp4,stored,1,0,'
 printf '{"prompt":"hi","completion":" there, here and elsewhere"}\n{"prompt":"ho","completion":" ho"}\n' >"$tmp/pairs"
 run score --jsonl -m "$tmp/m" "$tmp/pairs"
 if [ $code -eq 1 ] && [ "$(grep -c "\"error\":\"$no_numbers\"" "$tmp/out")" -eq 2 ]; then

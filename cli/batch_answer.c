@@ -233,7 +233,7 @@ enum batch_input_state batch_answer_next(struct batch_input *in, struct bytes *l
         const enum batch_input_state state = batch_input_next(in, true, line, &whole, e);
         if (state != BATCH_INPUT_LINE)
             return state;
-    } while (whole && in->number > 1 && batch_input_is_blank(*line));
+    } while (in->number > 1 && batch_input_is_blank(*line));
     const char *text = (const char *)line->data;
     if (!whole && is_torn(text, line->size))
         return BATCH_INPUT_END;

@@ -530,13 +530,15 @@ static bool harvest(struct batch_engine *e, struct err *err)
     for (int i = 0; i < e->n_wanted; i++) {
         const struct wanted *t = &e->wanted[i];
         struct batch_work *work = t->slot->work;
-        if (!t->ok) {
+        if (!t->ok && t->err.code != ERR_LOAD) {
             *err = t->err;
             return false;
         }
         if (t->slot->ended) /* with an error at an earlier row of this pass */
             continue;
-        if (!t->finite)
+        if (!t->ok)
+            work->line.error = t->err;
+        else if (!t->finite)
             sample_not_finite(&work->line.error);
         work->logprob += t->logprob;
         e->counts.n_answer++;

@@ -116,11 +116,15 @@ struct batch_work *batch_work_new(const struct batch_tools *tools, struct batch_
         check_ids(tools, w, is_text);
     if (ok && tools->task == BATCH_GENERATE && w->line.error.code == ERR_NONE)
         ok = begin_reply(tools, w, e);
-    if (!ok) {
-        batch_work_free(w);
-        return NULL;
+    if (ok)
+        return w;
+    if (e->code == ERR_LOAD) { /* the tokenizer gives up on this text */
+        w->line.error = *e;
+        *e = (struct err){.code = ERR_NONE};
+        return w;
     }
-    return w;
+    batch_work_free(w);
+    return NULL;
 }
 
 void batch_work_free(struct batch_work *work)

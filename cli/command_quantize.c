@@ -75,6 +75,8 @@ static bool print_result(const struct options *o, const struct export_result *r,
     }
     const bool ok = stream_print(&out, e);
     buffer_free(&out);
+    if (!ok && e->code == ERR_INTERRUPTED)
+        return err_set(e, ERR_INTERRUPTED, "%s is complete", o->output);
     return ok || err_prefix(e, "%s is complete", o->output);
 }
 
@@ -107,11 +109,12 @@ bool command_quantize(const struct options *o, struct err *e)
     }
     if (texts)
         export_calibrate(x, calibrate_finish(texts));
-    ok = ok && work(o, x, l.compute, e) && print_result(o, export_result(x), e);
+    ok = ok && work(o, x, l.compute, e);
+    if (!ok && e->code == ERR_INTERRUPTED)
+        err_set(e, ERR_INTERRUPTED, "interrupted"); /* for logs: hours of work may be gone */
+    ok = ok && print_result(o, export_result(x), e);
     if (ok)
         tell_others(o, export_result(x));
-    else if (e->code == ERR_INTERRUPTED)
-        err_set(e, ERR_INTERRUPTED, "interrupted"); /* for logs: hours of work may be gone */
     export_free(x);
     calibrate_free(texts);
     load_free(&l);

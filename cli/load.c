@@ -149,12 +149,10 @@ bool load_stored_model(struct loaded *l, const struct options *o, struct err *e)
 static bool quantise(struct loaded *l, const struct options *o, struct err *e)
 {
     const enum model_weights weights = (enum model_weights)o->weights;
-    size_t done = 0, total = 1, n_matrices;
-    const size_t n_kept = model_quantize_kept(l->model, weights, &n_matrices);
-    if (n_kept > 0)
-        terminal_note(o->quiet,
-                      "-w: %zu of %zu matrices are stored in %d bits already, and stay so", n_kept,
-                      n_matrices, weights == MODEL_Q4 ? 8 : 4);
+    size_t done = 0, total = 1;
+    const unsigned kept = model_bits_kept(l->model, weights);
+    if (kept > 0)
+        terminal_note(o->quiet, "-w: matrices that are stored in %u bits already stay so", kept);
     if (!model_quantize_measure(l->model, weights, l->compute, &total, e))
         return false;
     if (total == 0)

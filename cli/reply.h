@@ -38,12 +38,13 @@ struct reply {
     struct reply_chances *chances; /* NULL unless logprobs are wanted */
 };
 
-/* Begins the answer to a prompt, which penalties and the decoder look back into. */
+/* Begins the answer to a prompt, which penalties and the decoder look back into. False without
+ * memory, or, here and below, where the decoder gives up (ERR_LOAD). */
 bool reply_begin(struct reply *r, const struct reply_request *request, struct err *e);
 
 /* Draws the token at `position` (those of the prompt count too) from the logits behind the one
  * before it. r->end then tells whether it was the last; otherwise the model must be given the last
- * of r->ids. False only without memory. */
+ * of r->ids. */
 bool reply_take(struct reply *r, const float *logits, size_t position, struct err *e);
 
 /* Appends OpenAI's "logprobs" object, or null where none are wanted. */

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 200, TOGETHER_MS = 500 };
+enum { PATIENCE_MS = 200, TOGETHER_MS = 1000 };
 
 /* Set by a signal's handler, and read by all threads. */
 static atomic_int interrupted;
@@ -142,14 +142,13 @@ void stream_free(struct stream *s)
     buffer_free(&s->collected);
 }
 
-/* A held key repeats its signal, and timeout(1) sends it to the process and to its group: what
- * comes at once is the same wish. What comes later finds the system's own way to end the process.
- */
+/* A key is pressed twice, and timeout(1) signals the process and its group: what comes together is
+ * one wish. What comes later finds the system's own way to end the process. */
 static void note_interrupt(int signal_number)
 {
     static atomic_int first_ms; /* on the clock, which may go round */
     const unsigned now_ms = (unsigned)(uint64_t)(clock_seconds() * 1e3);
-    if (interrupted && now_ms - (unsigned)first_ms > TOGETHER_MS) {
+    if (interrupted && (int)(now_ms - (unsigned)first_ms) > TOGETHER_MS) {
         signal(signal_number, SIG_DFL);
         raise(signal_number);
     } else if (!interrupted) {
@@ -166,7 +165,7 @@ static void watch(int signal_number)
     /* No SA_RESTART is needed: every call that can wait is in stream_write, buffer_read or
      * batch_input_next. */
     struct sigaction note = {.sa_handler = note_interrupt};
-    sigemptyset(&note.sa_mask);
+    sigfillset(&note.sa_mask); /* one at a time */
     sigaction(signal_number, &note, NULL);
 }
 

@@ -46,8 +46,8 @@ bool stream_write(int fd, const char *name, const void *data, size_t n, struct e
 /* A finished text (JSON, a table) to stdout; fails, too, where the text has lacked memory. */
 bool stream_print(const struct buffer *t, struct err *e);
 
-/* From here on the first SIGINT only raises stream_interrupted; another one, half a second later or
- * more, ends the process. Does nothing where SIGINT is ignored, as in a background job. */
+/* From here on the first SIGINT only raises stream_interrupted; another one, more than a second
+ * later, ends the process. Does nothing where SIGINT is ignored, as in a background job. */
 void stream_watch_interrupt(void);
 
 /* Watches SIGTERM and SIGHUP as stream_watch_interrupt does SIGINT, for jobs that a scheduler may

@@ -112,13 +112,16 @@ static bool map_file(struct checkpoint *c, const char *path, const char *name, s
         return err_no_memory(e);
     if (!file_map(path, out, e))
         return err_prefix(e, "%s", name);
+    if (is_lfs_pointer(*out)) {
+        file_unmap(*out);
+        *out = (struct bytes){.data = NULL};
+        return err_set(
+            e, ERR_LOAD,
+            "%s: not the file itself but a Git LFS pointer to it; git lfs pull fetches it", name);
+    }
     *f = (struct mapped_file){.next = c->files, .name = copy, .bytes = *out};
     c->files = f;
-    if (!is_lfs_pointer(*out))
-        return true;
-    err_set(e, ERR_LOAD,
-            "not the file itself but a Git LFS pointer to it; git lfs pull fetches it");
-    return err_prefix(e, "%s", name);
+    return true;
 }
 
 bool checkpoint_file(struct checkpoint *c, const char *name, struct bytes *out, struct err *e)

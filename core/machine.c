@@ -1,7 +1,7 @@
 /*
- * Reading goes over one buffer again and again, so large that little of it is left in a cache when
- * its turn comes again. Threads begin each try together, behind a barrier, and worker 0's clock
- * counts.
+ * Reading goes over one buffer again and again, so large, where memory allows, that little of it is
+ * left in a cache when its turn comes again. Threads begin each try together, behind a barrier, and
+ * worker 0's clock counts.
  */
 #include "core/machine.h"
 

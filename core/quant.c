@@ -237,6 +237,11 @@ bool quant_init(struct quant *q, const struct quant_format *format, const struct
            (!parts->shape || check_stored_shape(q, parts->shape, e));
 }
 
+unsigned quant_bits(const struct quant *q)
+{
+    return q->layout->bits;
+}
+
 double quant_row_bytes(const struct quant *q)
 {
     const double scale_bits = 8.0 * (double)dtype_size(q->scale_dtype);

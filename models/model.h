@@ -27,9 +27,9 @@ enum model_weights { MODEL_STORED, MODEL_Q8, MODEL_Q4 };
 bool model_quantize_measure(struct model *m, enum model_weights weights, const struct compute *c,
                             size_t *n_bytes, struct err *e);
 
-/* How many of the matrices that -w may change keep codes of another width than `weights` asks for,
- * because they are stored quantised. */
-size_t model_quantize_kept(struct model *m, enum model_weights weights, size_t *n_matrices);
+/* The bits of codes that matrices keep, because they are stored quantised, though `weights` asks
+ * for others; 0 where there are none. */
+unsigned model_bits_kept(struct model *m, enum model_weights weights);
 
 /* Quantises, before there is a session: begin takes the memory (ERR_RUNTIME where it is not to be
  * had), each step does a part and says how many of the bytes to be read are done, and the caller

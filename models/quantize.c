@@ -278,17 +278,14 @@ bool model_quantize_measure(struct model *m, enum model_weights weights, const s
     return ok;
 }
 
-size_t model_quantize_kept(struct model *m, enum model_weights weights, size_t *n_matrices)
+unsigned model_bits_kept(struct model *m, enum model_weights weights)
 {
-    const double limit = 6; /* bits of a weight with its share of a scale, between 4.25 and 8 */
+    const unsigned wanted = weights == MODEL_Q4 ? 4 : 8;
     struct walk walk = {.m = m};
-    size_t n_kept = 0;
-    *n_matrices = 0;
-    for (const struct linear *l; (l = walk_next(&walk)); ++*n_matrices) {
-        const double bits = 8 * linear_row_bytes(l) / l->n_in;
-        n_kept += l->quant && (bits < limit) != (weights == MODEL_Q4);
-    }
-    return n_kept;
+    for (const struct linear *l; (l = walk_next(&walk));)
+        if (l->quant && quant_bits(l->quant) != wanted)
+            return quant_bits(l->quant);
+    return 0;
 }
 
 /* Touching fresh pages is expensive, huge pages less so. */

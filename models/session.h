@@ -89,8 +89,8 @@ const float *session_step(struct session *s, int32_t id, struct err *e);
 int session_position(const struct session *s);
 
 /* Goes back to an earlier position and forgets what came behind it. To the beginning always, and
- * SESSION_REWIND positions back from the longest that the text has been; elsewhere false where a
- * layer with a window no longer has what it would see from there. */
+ * SESSION_REWIND positions back from the longest that the text, or the one that it shares with, has
+ * been; elsewhere false where a layer with a window no longer has what it would see from there. */
 bool session_rewind(struct session *s, int position);
 
 /* ---- many sequences -------------------------------------------------------------------------- */

@@ -217,7 +217,7 @@ static bool add_piece(struct tokenizer *t, const struct sp_model *sp, size_t i, 
     const char *text = (const char *)p->text.data;
     if (!text || utf8_valid_prefix(text, p->text.size) < p->text.size)
         return err_set(e, ERR_LOAD, "piece %zu is no UTF-8", i);
-    if (!isfinite(p->score)) /* which has no place among others */
+    if (!isfinite(p->score)) /* NaN has no place in their order */
         return err_set(e, ERR_LOAD, "piece %zu has no score that is a number", i);
     if (p->type == TYPE_UNKNOWN)
         t->bpe.unk = t->unigram.unk = (int32_t)i;

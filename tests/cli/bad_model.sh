@@ -200,6 +200,22 @@ refuses "nothing to calibrate by" 1 "$no_numbers" quantize -m "$tmp/m" -w q4 -o 
 rm "$tmp/m/model.safetensors"
 ln -s "$tales/model.safetensors" "$tmp/m"
 
+# ---- a decoder that gives up ---------------------------------------------------------------------------------------
+
+# An expression that needs more steps than there may be for any token with a "u".
+copy_model "$tmp/slow"
+rm "$tmp/slow/tokenizer.json"
+jq -c '.decoder = {type: "Replace", pattern: {Regex: "(?:.?){200}Z|u"}, content: "u"}' "$tales/tokenizer.json" >"$tmp/slow/tokenizer.json" 2>/dev/null
+if [ -s "$tmp/slow/tokenizer.json" ]; then
+    refuses "a text of a decoder that gives up" 3 "a regular expression of the tokenizer gives up" -m "$tmp/slow" -n 3 --temp 0 "Once upon"
+    printf '{"prompt":"Once upon","max_tokens":1}\n{"prompt":[],"max_tokens":1}\n' >"$tmp/prompts"
+    run batch -q --ordered -m "$tmp/slow" "$tmp/prompts"
+    has "a line of one" '^{"custom_id":1,"line":1,"error":"a regular expression of the tokenizer gives up: '
+    if [ "$(wc -l <"$tmp/out")" -eq 2 ]; then ok "the job goes on"; else fail "the job goes on" "exit $code: $(peek "$tmp/err")"; fi
+else
+    skip "a decoder that gives up" "there is no jq"
+fi
+
 # ---- what a config asks of its family ------------------------------------------------------------------------------
 
 # neox EDIT: a copy of a GPT-NeoX whose config.json sed has edited.

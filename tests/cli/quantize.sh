@@ -132,7 +132,7 @@ if env --default-signal=INT,HUP true 2>/dev/null; then
             pid=$!
             until ls -d "$tmp"/stopped* >/dev/null 2>&1 || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
             sleep $delay
-            kill -s "$signal" $pid 2>/dev/null && sleep 0.01 && kill -s "$signal" $pid 2>/dev/null # as a held key does
+            kill -s "$signal" $pid 2>/dev/null && sleep 0.01 && kill -s "$signal" $pid 2>/dev/null
             wait $pid
             code=$?
             if [ $code -eq 0 ]; then

@@ -122,6 +122,7 @@ static void begin_text(struct batch *b, int q)
     const int text = N_TEXTS - b->n_left--;
     b->text[q] = text;
     session_sequence_reset(b->s, q);
+    b->longest[q] = 0;
     session_sequence_expect(b->s, q, b->f->texts[text].n);
     for (int from = 0; from < N_SEQUENCES; from++) {
         if (from == q || b->text[from] < 0)
@@ -132,6 +133,7 @@ static void begin_text(struct batch *b, int q)
         const int n = min_int(alike, session_sequence_position(b->s, from));
         if (n > 0 && session_share(b->s, from, q, n)) {
             assert_int_equal(session_sequence_position(b->s, q), n);
+            b->longest[q] = b->longest[from];
             b->n_shared++;
             return;
         }

@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char root[] = "/tmp/test_cpus.XXXXXX";
 
@@ -131,9 +134,27 @@ static void usable(void **state)
     assert_true(memory_usable() >= 1 << 20);
 }
 
+/* ulimit -v counts, too; a sanitizer lives beyond any. */
+static void limited(void **state)
+{
+    (void)state;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    int status;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const rlim_t most = 100 << 20;
+        const struct rlimit addresses = {.rlim_cur = most, .rlim_max = most};
+        _exit(setrlimit(RLIMIT_AS, &addresses) == 0 && memory_usable() == most ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(quotas), cmocka_unit_test(memory),
-                                       cmocka_unit_test(usable)};
+                                       cmocka_unit_test(usable), cmocka_unit_test(limited)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

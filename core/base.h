@@ -1,6 +1,6 @@
 /*
- * Words that every file may use: fixed-width types, overflow-checked sizes, a byte range, an array
- * that grows, a hash. Owns nothing and knows nothing of models.
+ * Words that every file may use: fixed-width types, the size of a cache line, overflow-checked
+ * sizes, a byte range, an array that grows, a hash. Owns nothing and knows nothing of models.
  */
 #ifndef CORE_BASE_H
 #define CORE_BASE_H

@@ -95,7 +95,7 @@ void quant_apply_bf16(const struct kernels *kernels, const struct quant *q, size
 void quant_apply_transposed(const struct kernels *kernels, const struct quant *q, size_t row,
                             size_t column, const struct linear_args *a);
 
-/* Of a code. */
+/* The bits of a code, without its share of scales. */
 unsigned quant_bits(const struct quant *q);
 
 /* The groups in which activations must be rounded to int8 for quant_apply_i8; 0: this matrix has no

@@ -34,26 +34,36 @@ void json_out_quoted(struct buffer *t, const char *text, size_t n)
     buffer_add(t, "\"", 1);
 }
 
+static void separate(struct buffer *t)
+{
+    const char last = t->n > 0 ? t->data[t->n - 1] : '[';
+    if (last != '{' && last != '[' && last != ':')
+        buffer_add(t, ",", 1);
+}
+
+void json_out_name(struct buffer *t, const char *name, size_t n)
+{
+    separate(t);
+    json_out_quoted(t, name, n);
+    buffer_add(t, ":", 1);
+}
+
 /* What stands before a value: the comma that separates it, and its name. */
 static void begin(struct buffer *t, const char *key)
 {
-    const char last = t->n > 0 ? t->data[t->n - 1] : '[';
-    if (last != '{' && last != '[')
-        buffer_add(t, ",", 1);
-    if (key) {
-        json_out_quoted(t, key, strlen(key));
-        buffer_add(t, ":", 1);
-    }
+    if (key)
+        json_out_name(t, key, strlen(key));
+    else
+        separate(t);
 }
 
 /* Members are passed one by one, as a key or the end of one may look like what is searched for. */
-bool json_out_has(const char *members, size_t n, const char *key)
+bool json_out_has(const char *members, size_t n, const char *name, size_t n_name)
 {
     const char *at = members, *const end = members + n;
     struct buffer quoted = {0};
     bool has = false;
-    json_out_quoted(&quoted, key, strlen(key));
-    buffer_add(&quoted, ":", 1);
+    json_out_name(&quoted, name, n_name);
     while (!quoted.failed && !has && at < end) {
         has = (size_t)(end - at) >= quoted.n && memcmp(at, quoted.data, quoted.n) == 0;
         for (at++; *at != '"'; at++)

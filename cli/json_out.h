@@ -19,11 +19,15 @@ void json_out_null(struct buffer *t, const char *key);
 void json_out_ids(struct buffer *t, const char *key, const int32_t *ids, size_t n); /* a list */
 void json_out_raw(struct buffer *t, const char *key, const char *json, size_t n);   /* as it is */
 
+/* The name of a member, for one that may hold a byte 0; its value is written next, without a key.
+ */
+void json_out_name(struct buffer *t, const char *name, size_t n);
+
 /* text[0..n) in quotation marks and nothing else: what JSON and a table for people both print. */
 void json_out_quoted(struct buffer *t, const char *text, size_t n);
 
-/* Whether members[0..n), "name":value,... as json_out_number writes them, has one of that name. */
-bool json_out_has(const char *members, size_t n, const char *key);
+/* Whether members[0..n), "name":number,... as they are written here, has one of that name. */
+bool json_out_has(const char *members, size_t n, const char *name, size_t n_name);
 
 /* The shortest decimal that reads back as the same double. */
 void json_out_number(struct buffer *t, const char *key, double value);

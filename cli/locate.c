@@ -157,6 +157,13 @@ static char *locate_named(const char *name, struct err *e)
     }
     if (!exists && is_repository(name))
         return locate_in_cache(name, e);
+    if (!exists && strstr(name, "://")) {
+        err_set(e, ERR_LOAD,
+                "%s is an address, and tgen reads only directories of this machine; download it "
+                "(hf download org/name) and name it (-m org/name)",
+                name);
+        return NULL;
+    }
     if (!exists) {
         err_set(e, ERR_LOAD, "cannot open %s: %s", name[0] != '\0' ? name : "\"\"",
                 strerror(reason));

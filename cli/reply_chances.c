@@ -56,17 +56,16 @@ static bool write_entry(struct reply_chances *c, size_t begin, const struct logp
                         struct err *e)
 {
     struct buffer *out = &c->likeliest;
-    struct buffer key = {0};
     struct bytes text;
     decoder_reset(c->decoder);
     if (!decoder_next(c->decoder, c->last, &text, e) ||
         !decoder_next(c->decoder, entry->id, &text, e))
         return false;
-    buffer_add(&key, (const char *)text.data, text.size);
-    out->failed = out->failed || key.failed;
-    if (!out->failed && !json_out_has(out->data + begin, out->n - begin, key.data))
-        json_out_number(out, key.data, entry->logprob);
-    buffer_free(&key);
+    const char *const name = (const char *)text.data;
+    if (!out->failed && !json_out_has(out->data + begin, out->n - begin, name, text.size)) {
+        json_out_name(out, name, text.size);
+        json_out_number(out, NULL, entry->logprob);
+    }
     return buffer_ok(out, e);
 }
 

@@ -406,6 +406,8 @@ static bool parse(struct bytes file, const char *name, struct json **out, struct
     if (!check_utf8(file, name, e))
         return false;
     *out = json_parse((const char *)file.data, file.size, e);
+    if (*out && json_type(*out) != JSON_OBJECT)
+        return err_set(e, ERR_LOAD, "%s: not an object", name);
     return *out || err_prefix(e, "%s", name);
 }
 

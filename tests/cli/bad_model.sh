@@ -134,6 +134,14 @@ prints "--ids --print-ids does not read it" '12
 ' -m "$tmp/m" --temp 0 -n 1 --print-ids --ids "0 574 539 259 437"
 cp "$tales/tokenizer.json" "$tmp/m"
 
+for file in tokenizer_config.json special_tokens_map.json; do
+    for text in '' '{' '[]' '"x"'; do
+        printf %s "$text" >"$tmp/m/$file"
+        refuses "$file: $text" 3 "tgen: $tmp/m: $file" -m "$tmp/m" hi
+    done
+    rm "$tmp/m/$file"
+done
+
 # A tokenizer that knows more ids than the model.
 for miniature in tests/golden/llama tests/golden/*/llama ../shared/golden/llama; do
     [ -f "$miniature/model.safetensors" ] && break

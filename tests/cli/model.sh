@@ -54,6 +54,7 @@ cd "$root" || exit 1
 
 refuses "not in the cache" 3 "org/none is neither a directory here nor in the Hugging Face cache $tmp/hub; run: hf download org/none" \
     -m org/none hi
+refuses "an address" 3 "https://huggingface.co/org/none is an address" -m https://huggingface.co/org/none hi
 TGEN_MODEL=org/none refuses "TGEN_MODEL is named" 3 "\$TGEN_MODEL: org/none is neither" hi
 mkdir -p "$tmp/hub/models--org--part/blobs"
 refuses "a download that did not finish" 3 "has no snapshot of its main branch; run: hf download org/part" -m org/part hi

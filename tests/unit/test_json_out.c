@@ -54,17 +54,19 @@ static void structure(void **state)
 static void members_are_found(void **state)
 {
     (void)state;
-    static const char *const keys[] = {"\"The", "a,", ":-1,b", "{\"x\\", ""};
-    static const char *const others[] = {"The", "a", ":-1,", "x\\", "b", ",", "\\"};
+    static const char *const keys[] = {"\"The", "a,", ":-1,b", "{\"x\\", "", "n\0", "n\0\0"};
+    static const char *const others[] = {"The", "a", ":-1,", "x\\", "b", ",", "\\", "n"};
+    static const size_t sizes[] = {4, 2, 5, 4, 0, 2, 3};
     struct buffer t = {0};
     json_out_open(&t, NULL, '{');
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        assert_false(json_out_has(t.data + 1, t.n - 1, keys[i]));
-        json_out_number(&t, keys[i], i > 0 ? -1 : -INFINITY);
-        assert_true(json_out_has(t.data + 1, t.n - 1, keys[i]));
+        assert_false(json_out_has(t.data + 1, t.n - 1, keys[i], sizes[i]));
+        json_out_name(&t, keys[i], sizes[i]);
+        json_out_number(&t, NULL, i > 0 ? -1 : -INFINITY);
+        assert_true(json_out_has(t.data + 1, t.n - 1, keys[i], sizes[i]));
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        assert_false(json_out_has(t.data + 1, t.n - 1, others[i]));
+        assert_false(json_out_has(t.data + 1, t.n - 1, others[i], strlen(others[i])));
     buffer_free(&t);
 }
 

@@ -16,9 +16,6 @@ _Static_assert((int)DTYPE_F32 == WEIGHT_F32 && (int)DTYPE_F16 == WEIGHT_F16 &&
                    (int)DTYPE_BF16 == WEIGHT_BF16,
                "kernels index their tables by dtype");
 
-/* Outputs per share: whole cache lines of y, and whole tiles of every kernel. */
-enum { GRAIN = 16 };
-
 double linear_row_bytes(const struct linear *l)
 {
     return l->quant ? quant_row_bytes(l->quant) : (double)l->n_in * (double)dtype_size(l->dtype);
@@ -31,14 +28,14 @@ bool linear_supports(enum dtype dtype)
 
 void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
 {
-    worker_share(w, (size_t)n_out, GRAIN, begin, end);
+    worker_share(w, (size_t)n_out, LINEAR_GRAIN, begin, end);
 }
 
 bool linear_shares_parts(const struct worker *w, int n_out, int n_parts)
 {
     assert(n_out % n_parts == 0);
     return w->n_workers == 1 ||
-           (n_parts % w->n_workers == 0 && n_out % (GRAIN * w->n_workers) == 0);
+           (n_parts % w->n_workers == 0 && n_out % (LINEAR_GRAIN * w->n_workers) == 0);
 }
 
 /* What all blocks of outputs of one product share. */
@@ -242,9 +239,9 @@ static float *room_for_sums(const struct worker *w, const struct operand *x)
  * n_out]. Ends with a sync, so that every worker may read them. */
 static void apply_both(struct worker *w, struct product *p, float *second)
 {
-    const size_t n_out = (size_t)p->l->n_out, n = (n_out + GRAIN - 1) / GRAIN * GRAIN;
+    const size_t n_out = (size_t)p->l->n_out, n = round_up(n_out, LINEAR_GRAIN);
     size_t begin, end;
-    worker_share(w, 2 * n, GRAIN, &begin, &end);
+    worker_share(w, 2 * n, LINEAR_GRAIN, &begin, &end);
     apply_range(p, begin, min_size(end, n_out));
     to_second_sum(p);
     p->y = second;
@@ -263,7 +260,7 @@ static void apply_shared(struct worker *w, const struct linear *l, struct operan
     float *const sums = room_for_sums(w, x);
     size_t begin, end;
     apply_both(w, &p, sums);
-    worker_share(w, n_out, GRAIN, &begin, &end);
+    worker_share(w, n_out, LINEAR_GRAIN, &begin, &end);
     for (size_t i = 0; i < x->n; i++)
         w->kernels->add(y + i * y_stride + begin, sums + i * n_out + begin, end - begin);
 }
@@ -285,11 +282,13 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
     linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
 }
 
-struct deal linear_deal(const struct worker *w, const struct linear *l)
+struct deal linear_deal(const struct worker *w, const struct linear *l, size_t n)
 {
     enum { LONG = 1 << 20 }; /* bytes of weights for each worker, 20 microseconds or more */
-    const bool is_long = l->n_out * linear_row_bytes(l) >= (double)LONG * w->n_workers;
-    return deal_begin(w, (size_t)l->n_out, GRAIN, is_long);
+    const size_t n_out = (size_t)l->n_out;
+    const double bytes = (double)(n * n_out) * linear_row_bytes(l);
+    return deal_begin(w, n == 1 ? n_out : n * round_up(n_out, LINEAR_GRAIN), LINEAR_GRAIN,
+                      bytes >= (double)LONG * w->n_workers);
 }
 
 void linear_apply_dealt(struct worker *w, const struct linear *l, struct operand *x, float *y,
@@ -302,7 +301,7 @@ void linear_apply_dealt(struct worker *w, const struct linear *l, struct operand
         return;
     }
     linear_prepare(w, l, x);
-    struct deal d = linear_deal(w, l);
+    struct deal d = linear_deal(w, l, 1);
     while (deal_next(w, &d, &begin, &end))
         linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
 }
@@ -335,7 +334,7 @@ static void apply_together(struct worker *w, const struct linear *const *all, in
     for (int i = 0; i < n; i++) {
         const size_t n_out = (size_t)all[i]->n_out;
         size_t begin, end;
-        worker_share(w, n_out, GRAIN, &begin, &end);
+        worker_share(w, n_out, LINEAR_GRAIN, &begin, &end);
         for (size_t r = 0; r < x->n; r++) {
             float *const row = y[i] + r * n_out + begin;
             memcpy(row, first + r * stride + begin, (end - begin) * sizeof *row);

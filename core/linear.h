@@ -34,6 +34,10 @@ struct linear {
 
 enum linear_store { LINEAR_SET, LINEAR_ADD };
 
+/* Outputs are shared out in multiples of so many: whole cache lines of y, and whole tiles of every
+ * kernel. */
+enum { LINEAR_GRAIN = 16 };
+
 /* Bytes of weights, and of scales, that an output reads. */
 double linear_row_bytes(const struct linear *l);
 
@@ -50,9 +54,10 @@ void linear_apply(struct worker *w, const struct linear *l, struct operand *x, f
 void linear_apply_dealt(struct worker *w, const struct linear *l, struct operand *x, float *y,
                         size_t y_stride, enum linear_store store);
 
-/* How that deals out the outputs, for whoever goes on with those that it has computed. Behind
- * linear_prepare, as pieces must not wait for each other. */
-struct deal linear_deal(const struct worker *w, const struct linear *l);
+/* How that deals out the outputs, for whoever goes on with those that it has computed: of n
+ * matrices of one shape, each of which begins with a new grain. Behind linear_prepare, as pieces
+ * must not wait for each other. */
+struct deal linear_deal(const struct worker *w, const struct linear *l, size_t n);
 
 /* Whether it shares out sums in two halves instead (GPT-2's long matrices), which no pieces of
  * outputs replace at the same speed. */

@@ -57,7 +57,7 @@ static void expand(struct worker *w, const struct pass *p, int layer, struct ope
     linear_prepare(w, first, rows);
     /* in this form, whatever `up` would like best */
     struct operand in = operand_part(rows, 0, rows->n);
-    struct deal d = linear_deal(w, first);
+    struct deal d = linear_deal(w, first, 1);
     while (deal_next(w, &d, &begin, &end)) {
         if (is_gated) {
             expand_gated(w, p, layer, &in, begin, end);

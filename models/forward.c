@@ -177,7 +177,7 @@ static void head(struct worker *w, const struct pass *p)
     pass_show(w, p, 0, MOMENTS_HEAD, rows, n);
     struct operand last = pass_rows(p, rows, n, width);
     linear_prepare(w, &weights->head, &last);
-    struct deal d = linear_deal(w, &weights->head);
+    struct deal d = linear_deal(w, &weights->head, 1);
     while (deal_next(w, &d, &begin, &end)) {
         linear_apply_part(w, &weights->head, &last, begin, end, p->logits + begin,
                           (size_t)p->spec->vocab_size, LINEAR_SET);

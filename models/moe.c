@@ -183,33 +183,97 @@ static void clamped_swiglu(const struct kernels *kernels, float limit, float *ga
     kernels->scale(up, up, 1 / alpha, n);
 }
 
-/* up = activation, for this worker's part of rows [first, last). */
-static void expand_interleaved(struct worker *w, const struct pass *p, const struct expert *expert,
-                               const struct operand *in, size_t first, size_t last)
+static bool has_rows(const struct pass *p, int e)
 {
-    struct operand rows = operand_part(in, first, last - first);
-    const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
-    /* whole pairs: the grain is even */
-    size_t begin, end;
-    linear_share(w, expert->gate_up.n_out, &begin, &end);
-    linear_apply(w, &expert->gate_up, &rows, p->moe.gate + first * 2 * size, 2 * size, LINEAR_SET);
-    for (size_t i = first; i < last; i++)
-        clamped_swiglu(w->kernels, p->spec->moe.swiglu_limit, p->moe.gate + i * 2 * size + begin,
-                       p->moe.up + i * size + begin / 2, (end - begin) / 2);
+    return p->moe.first[e] < p->moe.first[e + 1];
 }
 
-static void expand(struct worker *w, const struct pass *p, int layer, const struct expert *expert,
-                   const struct operand *in, size_t first, size_t last)
+/* The rows of an expert that has some; a single token's are the same for all. */
+static struct operand rows_of(const struct pass *p, int e, const struct operand *in)
+{
+    const size_t first = (size_t)p->moe.first[e], last = (size_t)p->moe.first[e + 1];
+    return in->n == 1 ? operand_part(in, 0, 1) : operand_part(in, first, last - first);
+}
+
+/* A product of expert e, of a layer, with its rows of `in`: the outputs [begin, end). */
+typedef void expert_product(struct worker *w, const struct pass *p, int layer, int e,
+                            struct operand *in, size_t begin, size_t end);
+
+static void expand_interleaved(struct worker *w, const struct pass *p, int layer, int e,
+                               struct operand *in, size_t begin, size_t end)
 {
     const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
-    struct operand rows = operand_part(in, first, last - first);
-    size_t begin, end;
-    linear_share(w, (int)size, &begin, &end);
-    linear_apply(w, &expert->gate, &rows, p->moe.gate + first * size, size, LINEAR_SET);
-    linear_apply(w, &expert->up, &rows, p->moe.up + first * size, size, LINEAR_SET);
-    for (size_t i = first; i < last; i++)
-        ffn_activate(w, p, layer, p->moe.gate + i * size + begin, p->moe.up + i * size + begin,
-                     end - begin);
+    const size_t first = (size_t)p->moe.first[e];
+    float *const gate_up = p->moe.gate + first * 2 * size, *const up = p->moe.up + first * size;
+    linear_apply_part(w, &p->weights->layers[layer].experts[e].gate_up, in, begin, end,
+                      gate_up + begin, 2 * size, LINEAR_SET);
+    for (size_t i = 0; i < in->n; i++) /* whole pairs: the grain is even */
+        clamped_swiglu(w->kernels, p->spec->moe.swiglu_limit, gate_up + i * 2 * size + begin,
+                       up + i * size + begin / 2, (end - begin) / 2);
+}
+
+static void expand(struct worker *w, const struct pass *p, int layer, int e, struct operand *in,
+                   size_t begin, size_t end)
+{
+    const struct expert *const expert = &p->weights->layers[layer].experts[e];
+    const size_t size = (size_t)p->spec->moe.moe_intermediate_size;
+    const size_t at = (size_t)p->moe.first[e] * size + begin;
+    float *const gate = p->moe.gate + at, *const up = p->moe.up + at;
+    linear_apply_part(w, &expert->gate, in, begin, end, gate, size, LINEAR_SET);
+    linear_apply_part(w, &expert->up, in, begin, end, up, size, LINEAR_SET);
+    for (size_t i = 0; i < in->n; i++)
+        ffn_activate(w, p, layer, gate + i * size, up + i * size, end - begin);
+}
+
+static void contract(struct worker *w, const struct pass *p, int layer, int e, struct operand *in,
+                     size_t begin, size_t end)
+{
+    const size_t hidden = (size_t)p->spec->hidden_size;
+    linear_apply_part(w, &p->weights->layers[layer].experts[e].down, in, begin, end,
+                      p->moe.out + (size_t)p->moe.first[e] * hidden + begin, hidden, LINEAR_SET);
+}
+
+/* The outputs [begin, end) of those experts that have rows, whose matrices like `like` count as one
+ * behind the other, each with whole grains. */
+static void run_range(struct worker *w, const struct pass *p, int layer, const struct linear *like,
+                      const struct operand *in, expert_product *run, size_t begin, size_t end)
+{
+    const size_t n_out = (size_t)like->n_out, each = round_up(n_out, LINEAR_GRAIN);
+    size_t at = 0;
+    for (int e = 0; e < p->spec->moe.num_experts && at < end; e++) {
+        if (!has_rows(p, e))
+            continue;
+        const size_t from = begin > at ? begin - at : 0, to = min_size(end - at, n_out);
+        struct operand rows = rows_of(p, e, in);
+        if (from < to)
+            run(w, p, layer, e, &rows, from, to);
+        at += each;
+    }
+}
+
+/* A product of every expert that has rows. Where the tokens are few, so that it is their weights
+ * that take the time, they are dealt out as one; else each is shared out. */
+static void each_expert(struct worker *w, const struct pass *p, int layer,
+                        const struct linear *like, struct operand *in, expert_product *run)
+{
+    enum { FEW = 8 };
+    size_t begin, end, n = 0;
+    linear_prepare(w, like, in);
+    for (int e = 0; e < p->spec->moe.num_experts; e++)
+        n += has_rows(p, e);
+    if (p->n <= FEW) {
+        struct deal d = linear_deal(w, like, n);
+        while (deal_next(w, &d, &begin, &end))
+            run_range(w, p, layer, like, in, run, begin, end);
+        return;
+    }
+    linear_share(w, like->n_out, &begin, &end);
+    for (int e = 0; e < p->spec->moe.num_experts; e++) {
+        struct operand rows = rows_of(p, e, in);
+        if (has_rows(p, e))
+            run(w, p, layer, e, &rows, begin, end);
+    }
+    worker_sync(w);
 }
 
 /* The one that every token takes: shared_out = down(act(gate) * up). */
@@ -234,33 +298,23 @@ static void run_shared(struct worker *w, const struct pass *p, int layer, const 
     linear_apply(w, &weights->shared.down, &rows, p->moe.shared_out, hidden, LINEAR_SET);
 }
 
-/* Every expert on its slots: in -> up -> out. */
-static void run_experts(struct worker *w, const struct pass *p, int layer)
+/* Every expert on its slots: in -> up -> out. A single token stands in `in` itself. Ends with a
+ * sync. */
+static void run_experts(struct worker *w, const struct pass *p, int layer, const float *in)
 {
     const struct expert *const experts = p->weights->layers[layer].experts;
     const struct moe_spec *const spec = &p->spec->moe;
     const size_t hidden = (size_t)p->spec->hidden_size;
     const size_t size = (size_t)spec->moe_intermediate_size;
     const size_t n_slots = (size_t)(p->n * spec->num_experts_per_tok);
-    struct operand all = pass_rows(p, p->moe.in, n_slots, hidden);
-    linear_prepare(w, spec->gate_up_interleaved ? &experts->gate_up : &experts->up, &all);
-    for (int e = 0; e < spec->num_experts; e++) {
-        const size_t first = (size_t)p->moe.first[e], last = (size_t)p->moe.first[e + 1];
-        if (first < last && spec->gate_up_interleaved)
-            expand_interleaved(w, p, &experts[e], &all, first, last);
-        else if (first < last)
-            expand(w, p, layer, &experts[e], &all, first, last);
-    }
-    worker_sync(w);
-    all = pass_rows(p, p->moe.up, n_slots, size);
-    linear_prepare(w, &experts->down, &all);
-    for (int e = 0; e < spec->num_experts; e++) {
-        const size_t first = (size_t)p->moe.first[e], last = (size_t)p->moe.first[e + 1];
-        struct operand rows = operand_part(&all, first, last - first);
-        if (first < last)
-            linear_apply(w, &experts[e].down, &rows, p->moe.out + first * hidden, hidden,
-                         LINEAR_SET);
-    }
+    struct operand rows =
+        p->n == 1 ? pass_rows(p, in, 1, hidden) : pass_rows(p, p->moe.in, n_slots, hidden);
+    if (spec->gate_up_interleaved)
+        each_expert(w, p, layer, &experts->gate_up, &rows, expand_interleaved);
+    else
+        each_expert(w, p, layer, &experts->up, &rows, expand);
+    rows = pass_rows(p, p->moe.up, n_slots, size);
+    each_expert(w, p, layer, &experts->down, &rows, contract);
 }
 
 /* The weighted sum of what token i's experts brought, in the first one's place. */
@@ -322,11 +376,11 @@ void moe_run(struct worker *w, const struct pass *p, int layer, const float *in,
     if (w->index == 0)
         sort_slots(p);
     worker_sync(w);
-    gather(w, p, in);
+    if (p->n > 1)
+        gather(w, p, in);
     if (spec->shared_intermediate_size)
         run_shared(w, p, layer, in);
     worker_sync(w);
-    run_experts(w, p, layer);
-    worker_sync(w);
+    run_experts(w, p, layer, in);
     combine(w, p, out, store);
 }

@@ -13,8 +13,11 @@ for n in 10 20 60; do
     echo "{\"prompt\":[1,2,3],\"max_tokens\":$n,\"logprobs\":1,\"ignore_eos\":true}"
 done >"$tmp/lines"
 
-for family in llama gpt2; do
-    "$make_model" --family $family --hidden 768 --layers 2 --heads 12 --ffn 6144 --vocab 6000 -o "$tmp/$family" >"$tmp/made"
+for family in llama gpt2 gpt_oss; do
+    dims="--hidden 768 --heads 12 --ffn 6144"
+    [ $family = gpt_oss ] && dims="--hidden 512 --heads 8 --ffn 2048" # of each of 32 experts
+    # shellcheck disable=SC2086  # several words
+    "$make_model" --family $family $dims --layers 2 --vocab 6000 -o "$tmp/$family" >"$tmp/made"
     for weights in stored q8 q4; do
         for threads in 1 2 3; do
             input=$tmp/lines run batch -m "$tmp/$family" -w $weights -t $threads --seed 5

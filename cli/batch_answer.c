@@ -25,7 +25,7 @@ static void write_plain(const struct batch_work *w, struct buffer *out)
     if (w->line.wants_ids)
         json_out_ids(out, "ids", r->ids.id, r->ids.n);
     if (w->line.wants_logprobs)
-        reply_write_logprobs(r, "logprobs", out);
+        reply_write_logprobs(r, out);
 }
 
 static void write_score(const struct batch_work *w, struct buffer *out)
@@ -72,7 +72,7 @@ static void write_completion(const struct batch_work *w, const char *model, stru
     json_out_text(out, "text", r->stream.collected.data, r->stream.collected.n);
     if (w->line.wants_ids)
         json_out_ids(out, "ids", r->ids.id, r->ids.n);
-    reply_write_logprobs(r, "logprobs", out);
+    reply_write_logprobs(r, out);
     json_out_string(out, "finish_reason", end_names[r->end]);
     json_out_close(out, '}');
     json_out_close(out, ']');

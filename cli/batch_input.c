@@ -25,6 +25,19 @@ void batch_input_begin(struct batch_input *in, int fd, const char *name)
         .fd = fd, .name = name, .start = file ? (int64_t)lseek(fd, 0, SEEK_CUR) : -1};
 }
 
+bool batch_input_open(struct batch_input *in, const char *path, struct err *e)
+{
+    if (path[0] == '\0')
+        return err_set(e, ERR_USAGE, "the name of a file is empty");
+    const int fd = buffer_open_file(path, e);
+    if (fd < 0 && stream_interrupted()) /* while nobody wrote into a pipe */
+        return err_interrupted(e);
+    if (fd < 0)
+        return false;
+    batch_input_begin(in, fd, path);
+    return true;
+}
+
 bool batch_input_check_output(const struct batch_input *in, const char *path, struct err *e)
 {
     struct stat lines, answers;

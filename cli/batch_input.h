@@ -22,6 +22,10 @@ struct batch_input {
 /* Begins where fd stands. */
 void batch_input_begin(struct batch_input *in, int fd, const char *name);
 
+/* The same for a file, whose descriptor the caller closes. ERR_USAGE for an empty path,
+ * ERR_RUNTIME, or ERR_INTERRUPTED while nobody wrote into a pipe. */
+bool batch_input_open(struct batch_input *in, const char *path, struct err *e);
+
 /* ERR_USAGE where `path` (NULL: standard output) is the very file that the lines come from. */
 bool batch_input_check_output(const struct batch_input *in, const char *path, struct err *e);
 

@@ -1,7 +1,7 @@
 /*
  * The loop stands in run_lines: lines go in while the engine has room, it makes a step, and what is
- * finished goes out at once. Everything before it decides what there is to do, and refuses before
- * the model is loaded.
+ * finished goes out at once. Everything before it decides what there is to do, and refuses, if
+ * that does not take the model, before it is loaded.
  */
 #include "cli/batch_job.h"
 
@@ -57,15 +57,7 @@ static bool open_input(struct job *j, struct err *e)
         batch_input_begin(&j->input, STDIN_FILENO, "standard input");
         return true;
     }
-    if (o->words[0][0] == '\0')
-        return err_set(e, ERR_USAGE, "the name of a file is empty");
-    const int fd = buffer_open_file(o->words[0], e);
-    if (fd < 0 && stream_interrupted()) /* while nobody wrote into a pipe */
-        return err_interrupted(e);
-    if (fd < 0)
-        return false;
-    batch_input_begin(&j->input, fd, o->words[0]);
-    return true;
+    return batch_input_open(&j->input, o->words[0], e);
 }
 
 /* Where the answers of this part go. A pipe or a device has no parts, so all processes share it. */

@@ -79,8 +79,6 @@ static bool read_number(const struct value *v, double *out)
 {
     struct json_scan s;
     struct err unused;
-    if (!is(v, JSON_NUMBER))
-        return false;
     json_scan_begin(&s, v->text, v->n, &unused);
     return json_scan_number(&s, out);
 }
@@ -168,9 +166,8 @@ static bool read_ids(const struct value *v, struct ids *out)
     bool good = true;
     for (bool more = json_scan_array(&s); more && good && json_scan_element(&s);) {
         double number;
-        good = json_scan_is(&s, JSON_NUMBER) && json_scan_number(&s, &number) && number >= 0 &&
-               number <= INT32_MAX && floor(number) == number &&
-               ids_push(out, (int32_t)number, &why);
+        good = json_scan_number(&s, &number) && number >= 0 && number <= INT32_MAX &&
+               floor(number) == number && ids_push(out, (int32_t)number, &why);
     }
     good = good && !s.failed;
     json_scan_end(&s);
@@ -408,21 +405,13 @@ bool batch_line_canonical_id(struct buffer *out, const char *value, size_t n)
         good = json_scan_string(&s, &text);
         if (good)
             json_out_quoted(out, (const char *)text.data, text.size);
-    } else if (json_scan_is(&s, JSON_NUMBER) || json_scan_is(&s, JSON_BOOL)) {
+    } else {
         good = json_scan_is(&s, JSON_BOOL) || json_scan_number(&s, &number);
         if (good)
             buffer_add(out, value, n);
     }
     json_scan_end(&s);
     return good;
-}
-
-static bool is_object(const char *text, size_t n)
-{
-    struct json_scan s;
-    struct err unused;
-    json_scan_begin(&s, text, n, &unused);
-    return json_scan_is(&s, JSON_OBJECT);
 }
 
 /* Checks what concerns several keys. */
@@ -460,7 +449,7 @@ bool batch_line_parse(struct batch_line *line, const char *text, size_t n, size_
     if (plain) {
         line->has_prompt = true;
         buffer_add(&line->prompt, text, n);
-    } else if (!is_object(text, n)) {
+    } else if (!is(&(struct value){.text = text, .n = n}, JSON_OBJECT)) {
         line->nameless = true;
         err_set(&line->error, ERR_USAGE, "not a JSON object%s",
                 task == BATCH_SCORE ? "" : " (--text takes plain lines)");

@@ -168,7 +168,7 @@ static bool read_part(struct merge *m, int k, struct err *e)
         else
             ok = buffer_ok(&m->name, e) && add_place(m, &place, e);
     }
-    ok = ok && state != BATCH_INPUT_FAILED;
+    ok = ok && state == BATCH_INPUT_END;
     batch_input_free(&in);
     return ok;
 }
@@ -235,8 +235,6 @@ static bool copy_lines(struct merge *m, struct err *e)
         }
         batch_line_free(&line);
     }
-    if (ok && state == BATCH_INPUT_WAIT)
-        return err_interrupted(e);
     return ok && state == BATCH_INPUT_END && flush(m, e);
 }
 
@@ -348,13 +346,10 @@ static bool open_files(struct merge *m, struct err *e)
     const struct options *o = m->o;
     if (!o->output || o->n_words != 1)
         return err_set(e, ERR_USAGE, "--merge needs the job's file of lines and its -o FILE");
-    if (o->words[0][0] == '\0')
-        return err_set(e, ERR_USAGE, "the name of a file is empty");
-    const int fd = buffer_open_file(o->words[0], e);
-    if (fd < 0)
-        return false;
-    batch_input_begin(&m->input, fd, o->words[0]);
-    if (!batch_input_check_output(&m->input, o->output, e) || !check_place(m, e) ||
+    if (o->given[OPT_RESTART] || o->given[OPT_SHARD])
+        return err_set(e, ERR_USAGE, "--merge joins all parts and knows no --restart or --shard");
+    if (!batch_input_open(&m->input, o->words[0], e) ||
+        !batch_input_check_output(&m->input, o->output, e) || !check_place(m, e) ||
         !open_parts(m, e))
         return false;
     m->result = follow_links(o->output);

@@ -69,8 +69,6 @@ bool batch_output_trim(struct batch_output *out, uint64_t size, struct err *e)
 
 bool batch_output_put(struct batch_output *out, const struct buffer *line, struct err *e)
 {
-    if (!buffer_ok(line, e))
-        return false;
     if (!stream_write(out->fd, out->name, line->data, line->n, e)) {
         if (out->regular)
             (void)!ftruncate(out->fd, (off_t)out->size);

@@ -27,7 +27,8 @@ bool batch_output_open(struct batch_output *out, const char *path, struct err *e
 /* Cuts a regular file off behind its first `size` bytes and goes on from there. */
 bool batch_output_trim(struct batch_output *out, uint64_t size, struct err *e);
 
-/* Appends one whole line. Where it cannot be written whole, what there is of it is taken back. */
+/* Appends one whole line, which has lacked no memory. Where it cannot be written whole, what there
+ * is of it is taken back. */
 bool batch_output_put(struct batch_output *out, const struct buffer *line, struct err *e);
 
 /* Asks the disk to keep what was written: now, or (without `now`) if the last time is long ago.

@@ -52,7 +52,7 @@ bool batch_resume(struct batch_output *out, struct batch_index *answers, struct 
         ok = add_answer(&in, kind, &name, answers, e);
         size = in.offset;
     }
-    ok = ok && state != BATCH_INPUT_FAILED && batch_output_trim(out, size, e);
+    ok = ok && state == BATCH_INPUT_END && batch_output_trim(out, size, e);
     buffer_free(&name);
     batch_input_free(&in);
     return ok;

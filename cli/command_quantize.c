@@ -19,7 +19,7 @@ static bool check_options(const struct options *o, struct err *e)
         return err_set(e, ERR_USAGE, "tgen quantize takes no words; the model goes behind -m");
     if (o->weights == MODEL_STORED)
         return err_set(e, ERR_USAGE, "tgen quantize needs -w q8 or -w q4");
-    if (!o->output || o->output[0] == '\0')
+    if (!o->output)
         return err_set(e, ERR_USAGE, "tgen quantize needs -o DIR, the directory to make");
     return true;
 }

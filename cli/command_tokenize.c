@@ -1,8 +1,8 @@
 /*
  * tgen tokenize: text -> ids, with nothing but the tokenizer's files of a directory. A file or
  * stdin is encoded as it is read and written as it is encoded, in memory that does not grow with
- * it, as far as the tokenizer can settle ids before it has seen all. Only --json keeps all ids, for
- * it writes one list behind the other.
+ * it, as far as the tokenizer can settle ids before it has seen all. Only --json, which writes one
+ * list behind the other, and words of the command line keep all ids.
  */
 #include "cli/command.h"
 

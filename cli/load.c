@@ -47,9 +47,11 @@ static bool open_other_files(struct checkpoint *c, struct tokenizer_files *files
 {
     static const char *const models[] = {"tokenizer.model", "tiktoken.model", "spiece.model",
                                          "source.spm"};
-    for (size_t i = 0; i < ARRAY_LEN(models) && !files->tokenizer_model.data; i++)
+    for (size_t i = 0; i < ARRAY_LEN(models) && !files->tokenizer_model.data; i++) {
+        files->model_name = models[i];
         if (!checkpoint_file(c, models[i], &files->tokenizer_model, e))
             return false;
+    }
     return checkpoint_file_ending(c, ".tiktoken", &files->tiktoken, e);
 }
 
@@ -76,7 +78,7 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
         return err_prefix(e, "%s", dir);
     err_set(e, ERR_LOAD,
             "no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
-            "tokenizer.model, tiktoken.model or *.tiktoken%s",
+            "tokenizer.model, spiece.model, source.spm, tiktoken.model or *.tiktoken%s",
             config.data ? "" : "; nor is there a config.json, as a checkpoint has it");
     return err_prefix(e, "%s", dir);
 }

@@ -29,7 +29,7 @@ void logprob_likeliest(const float *logits, int n_vocab, int n, struct logprob_e
     int n_found = 0;
     for (int32_t id = 0; id < n_vocab; id++) {
         const double logprob = (double)logits[id] - all;
-        if (n_found == n && !(n > 0 && logprob > out[n - 1].logprob))
+        if (n_found == n && !(logprob > out[n - 1].logprob))
             continue;
         int at = n_found < n ? n_found++ : n - 1;
         for (; at > 0 && logprob > out[at - 1].logprob; at--)

@@ -16,7 +16,7 @@ struct logprob_entry {
     double logprob;
 };
 
-/* The n likeliest ids, n <= n_vocab, the likeliest first; among equals the smaller id. */
+/* The n likeliest ids, 1 <= n <= n_vocab, the likeliest first; among equals the smaller id. */
 void logprob_likeliest(const float *logits, int n_vocab, int n, struct logprob_entry *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The name of a command -> its function -> the exit code. All that is printed about a failure is
- * printed here.
+ * The name of a command -> its function -> the exit code. What is wrong is said here, in a
+ * sentence that comes from where it was found.
  */
 #include "cli/command.h"
 #include "cli/completions.h"

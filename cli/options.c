@@ -222,8 +222,8 @@ static bool store(struct options *o, enum option_id id, const char *text, struct
     return false;
 }
 
-char *options_default(const struct option_spec *spec, const struct options *defaults, char *out,
-                      size_t size)
+void options_default(const struct option_spec *spec, const struct options *defaults, char *out,
+                     size_t size)
 {
     const void *place = (const char *)defaults + spec->offset;
     out[0] = '\0';
@@ -237,7 +237,6 @@ char *options_default(const struct option_spec *spec, const struct options *defa
         snprintf(out, size, "%g", (double)*(const float *)place);
     else if (spec->kind == OPTION_CHOICE || spec->kind == OPTION_CHOICES)
         snprintf(out, size, "%.*s", (int)strcspn(spec->metavar, "|"), spec->metavar);
-    return out;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------- */

@@ -176,8 +176,8 @@ void options_free(struct options *o);
 bool options_parse(struct options *o, int argc, char **argv, int first, unsigned command,
                    const char *name, struct err *e);
 
-/* The default as --help shows it into out[0..size): empty for one that is off. Returns out. */
-char *options_default(const struct option_spec *spec, const struct options *defaults, char *out,
-                      size_t size);
+/* The default as --help shows it into out[0..size): empty for one that is off. */
+void options_default(const struct option_spec *spec, const struct options *defaults, char *out,
+                     size_t size);
 
 #endif

@@ -116,8 +116,7 @@ bool prompt_encode(const struct options *o, const struct tokenizer *t, const str
     struct encoder *encoder = encoder_new(t, e);
     if (!encoder)
         return false;
-    const bool ok = where ? encoder_encode_spans(encoder, bytes, text->n, flags, out, where, e)
-                          : encoder_encode(encoder, bytes, text->n, flags, out, e);
+    const bool ok = encoder_encode_spans(encoder, bytes, text->n, flags, out, where, e);
     encoder_free(encoder);
     return ok;
 }

@@ -72,12 +72,12 @@ bool reply_take(struct reply *r, const float *logits, size_t position, struct er
     return r->end == REPLY_OPEN || stream_end(&r->stream, false, e);
 }
 
-void reply_write_logprobs(const struct reply *r, const char *key, struct buffer *out)
+void reply_write_logprobs(const struct reply *r, struct buffer *out)
 {
     if (!r->chances)
-        json_out_null(out, key);
+        json_out_null(out, "logprobs");
     else
-        reply_chances_write(r->chances, key, out);
+        reply_chances_write(r->chances, "logprobs", out);
 }
 
 void reply_free(struct reply *r)

@@ -47,8 +47,8 @@ bool reply_begin(struct reply *r, const struct reply_request *request, struct er
  * of r->ids. */
 bool reply_take(struct reply *r, const float *logits, size_t position, struct err *e);
 
-/* Appends OpenAI's "logprobs" object, or null where none are wanted. */
-void reply_write_logprobs(const struct reply *r, const char *key, struct buffer *out);
+/* Appends OpenAI's member "logprobs", null where none are wanted. */
+void reply_write_logprobs(const struct reply *r, struct buffer *out);
 
 void reply_free(struct reply *r);
 

@@ -1,5 +1,5 @@
 /*
- * The order is one of manners: what is wrong with the command line is said before anything is
+ * The order is one of manners: options that contradict each other are found before anything is
  * opened, and what is wrong with the prompt before memory for it is taken.
  */
 #include "cli/run.h"

@@ -57,8 +57,7 @@ struct call {
 /* Values of a query in bf16. */
 static size_t query_stride(const struct kv *kv)
 {
-    const size_t grain = 32;
-    return ((size_t)kv->k_dim + grain - 1) / grain * grain;
+    return round_up((size_t)kv->k_dim, 32);
 }
 
 size_t attend_scratch(const struct kv *kv)

@@ -236,7 +236,7 @@ static bool read_index(struct bytes text, struct arena *arena, struct placement 
         ok = err_no_memory(e);
     else if (!json_find_duplicate(map, &twice, e))
         ok = false;
-    else if (!map || json_type(map) != JSON_OBJECT || *n == 0)
+    else if (json_type(map) != JSON_OBJECT || *n == 0)
         ok = err_set(e, ERR_LOAD, "no weight_map that names a tensor");
     else if (twice)
         ok = err_set(e, ERR_LOAD, "weight_map: tensor " NAME " is there twice", twice);

@@ -369,8 +369,7 @@ void linear_apply_part(struct worker *w, const struct linear *l, struct operand 
 }
 
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
-                        size_t x_stride, size_t n, float *y, size_t y_stride,
-                        enum linear_store store)
+                        size_t x_stride, size_t n, float *y, size_t y_stride)
 {
     const struct operand rows = operand_rows(x, x_stride, n, (size_t)l->n_in, NULL);
     struct product p = {.kernels = kernels,
@@ -379,8 +378,7 @@ void linear_apply_alone(const struct kernels *kernels, const struct linear *l, c
                         .form = OPERAND_F32,
                         .y = y,
                         .y_stride = y_stride,
-                        .n_k = first_sum(l),
-                        .add = store == LINEAR_ADD};
+                        .n_k = first_sum(l)};
     apply_sums(&p, 0, (size_t)l->n_out);
 }
 

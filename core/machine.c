@@ -139,7 +139,7 @@ void machine_raise(struct machine_limits *best, const struct machine_limits *lim
     best->int8_per_s = fmax(best->int8_per_s, limits->int8_per_s);
 }
 
-char *machine_cpu(char *out, size_t size)
+void machine_cpu(char *out, size_t size)
 {
     char line[256];
     FILE *f = fopen("/proc/cpuinfo", "re");
@@ -154,7 +154,6 @@ char *machine_cpu(char *out, size_t size)
     }
     if (f)
         fclose(f);
-    return out;
 }
 
 const char *machine_level(const struct compute *c)

@@ -30,8 +30,8 @@ void machine_measure(struct machine *m, struct compute *c, struct machine_limits
 /* Each member of *best becomes the larger one. */
 void machine_raise(struct machine_limits *best, const struct machine_limits *limits);
 
-/* The processor's name as the system tells it into out[0..size); returns out. */
-char *machine_cpu(char *out, size_t size);
+/* The processor's name as the system tells it into out[0..size). */
+void machine_cpu(char *out, size_t size);
 
 /* The name of the compute's level, "avx2". */
 const char *machine_level(const struct compute *c);

@@ -6,7 +6,6 @@
 
 #include "core/kernels/kernels.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum {

@@ -16,7 +16,6 @@
 #ifndef CORE_QUANTIZE_H
 #define CORE_QUANTIZE_H
 
-#include "core/err.h"
 #include "core/quant.h"
 #include "core/tensor.h"
 

@@ -80,7 +80,7 @@ static bool parse_dtype(const struct json *entry, struct tensor *t, struct err *
 static bool parse_shape(const struct json *entry, struct tensor *t, struct err *e)
 {
     const struct json *shape = json_get(entry, "shape");
-    if (!shape || json_type(shape) != JSON_ARRAY)
+    if (json_type(shape) != JSON_ARRAY)
         return err_set(e, ERR_LOAD, "tensor " NAME " has no shape", t->name);
     int64_t n_bytes = (int64_t)dtype_size(t->dtype);
     for (const struct json *dim = json_first(shape); dim; dim = json_next(dim)) {

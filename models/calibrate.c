@@ -30,7 +30,6 @@ struct calibrate {
     struct session_row rows[N_TEXTS];
     bool finite[N_TEXTS]; /* whether the last token was drawn from finite logits */
     int step;
-    bool factored;
 };
 
 /* What a text begins with: the token for it, or what stands between texts, or anything. */
@@ -40,7 +39,7 @@ static int32_t first_token(const struct calibrate *x, int text)
     const int vocab_size = x->model->info.vocab_size;
     if (generation->bos >= 0 && generation->bos < vocab_size)
         return generation->bos;
-    if (generation->n_eos > 0 && generation->eos[0] < vocab_size)
+    if (generation->n_eos > 0 && generation->eos[0] >= 0 && generation->eos[0] < vocab_size)
         return generation->eos[0];
     const uint64_t turn = (uint64_t)(x->step * N_TEXTS + text);
     return (int32_t)(philox_uniform(1, turn) * vocab_size);
@@ -168,9 +167,7 @@ bool calibrate_step(struct calibrate *x, size_t *done, size_t *total, struct err
 
 const struct moments *calibrate_finish(struct calibrate *x)
 {
-    if (!x->factored)
-        moments_factor(x->moments, x->compute);
-    x->factored = true;
+    moments_factor(x->moments, x->compute);
     return x->moments;
 }
 

@@ -265,7 +265,7 @@ void config_experts(struct config *c, struct model_spec *spec, const char *exper
 static const char *text_from(struct config *c, const struct json *j, const char *key,
                              const char *fallback)
 {
-    if (j && json_type(j) != JSON_STRING && json_type(j) != JSON_NULL)
+    if (json_type(j) != JSON_STRING && json_type(j) != JSON_NULL)
         config_fail(c, "\"%s\" must be a text, not %s", key, json_type_name(json_type(j)));
     return json_text(j, fallback);
 }
@@ -308,27 +308,22 @@ void config_require_number(struct config *c, const char *key, double value)
 
 enum act config_act_or(struct config *c, const char *key, enum act fallback)
 {
-    const struct json *const j = config_any(c, key);
+    const char *const name = config_text_or(c, key, NULL);
     enum act act = fallback;
-    if (j && json_type(j) != JSON_STRING)
-        config_fail(c, "\"%s\" must be a text, not %s", key, json_type_name(json_type(j)));
-    else if (j && !act_parse(json_text(j, ""), &act))
-        config_fail(c, "\"%s\": the activation \"%s\" is not supported", key, json_text(j, ""));
+    if (name && !act_parse(name, &act))
+        config_fail(c, "\"%s\": the activation \"%s\" is not supported", key, name);
     return act;
 }
 
-bool config_layers(struct config *c, struct model_spec *spec)
+void config_layers(struct config *c, struct model_spec *spec)
 {
     if (c->failed)
-        return false;
+        return;
     spec->layers = arena_array(c->arena, (size_t)spec->num_hidden_layers, sizeof *spec->layers);
-    if (!spec->layers) {
-        c->failed = true;
-        return err_no_memory(c->e);
-    }
-    for (int i = 0; i < spec->num_hidden_layers; i++)
+    if (!spec->layers)
+        c->failed = !err_no_memory(c->e);
+    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
         spec->layers[i].attention_scale = (float)(1 / sqrt(spec->head_dim));
-    return true;
 }
 
 /* True where layer_types is absent, or lists a known type for every layer. */

@@ -109,8 +109,8 @@ void config_require_rope(struct config *c);
  */
 struct rope config_rope_sliding(struct config *c, const struct model_spec *spec, double theta);
 
-/* Takes spec->layers, each with scale 1 / sqrt(head_dim) and no window. False after a failure. */
-bool config_layers(struct config *c, struct model_spec *spec);
+/* Takes spec->layers, each with scale 1 / sqrt(head_dim) and no window; not after a failure. */
+void config_layers(struct config *c, struct model_spec *spec);
 
 /* Gives the window to the layers that layer_types calls sliding_attention; without layer_types to
  * those from first_layer on. */

@@ -27,9 +27,13 @@ static const double *rope_factors(struct config *c, const struct json *scaling, 
                                   int n)
 {
     const struct json *const list = json_get(scaling, key);
-    double *const factors = arena_array(c->arena, (size_t)n, sizeof *factors);
-    if (!factors || json_type(list) != JSON_ARRAY || json_count(list) != (size_t)n) {
+    if (json_type(list) != JSON_ARRAY || json_count(list) != (size_t)n) {
         config_fail(c, "rope: \"%s\" must be a list of %d numbers", key, n);
+        return NULL;
+    }
+    double *const factors = arena_array(c->arena, (size_t)n, sizeof *factors);
+    if (!factors) {
+        c->failed = !err_no_memory(c->e);
         return NULL;
     }
     double *f = factors;
@@ -104,7 +108,7 @@ static enum rope_type rope_type(struct config *c, const struct json *scaling)
     if (!j)
         j = json_get(scaling, "type");
     enum rope_type type = ROPE_DEFAULT;
-    if (j && json_type(j) != JSON_NULL && !rope_type_parse(json_text(j, ""), &type))
+    if (json_type(j) != JSON_NULL && !rope_type_parse(json_text(j, ""), &type))
         config_fail(c, "rope: the type \"%s\" is not supported", json_text(j, "?"));
     return type;
 }

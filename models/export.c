@@ -40,6 +40,7 @@ struct exporter {
     struct export_module *modules; /* [n_modules] */
     size_t n_modules;
     bool untie;
+    const char *head;   /* the name of the head's module */
     const char *prefix; /* for names whose file leaves it out, once there is a head beside them */
     struct export_result result;
     size_t n_done, n_total; /* bytes of parts */
@@ -75,13 +76,6 @@ static bool is_linear(const struct quantize_matrix *matrix)
 static bool is_tied_head(const struct exporter *x, const struct quantize_matrix *matrix)
 {
     return matrix->role == ROLE_HEAD && x->model->spec.tie_word_embeddings;
-}
-
-/* The name of a tied head's module; NULL where there is no memory. */
-static const char *head_name(struct exporter *x)
-{
-    const char *const nest = bind_head_nest(x->model->nest);
-    return join_text(&x->arena, nest, strlen(nest), family_stem(x->model->family, ROLE_HEAD));
 }
 
 static bool add_part(struct exporter *x, const struct tensor *tensor, const char *name,
@@ -139,12 +133,11 @@ static bool add_tensor(struct exporter *x, const struct tensor *t, struct quanti
 {
     const char *const file = checkpoint_tensor_file(x->model->checkpoint, t);
     const bool tied = matrix && is_tied_head(x, matrix);
-    const char *const head = x->untie ? head_name(x) : "";
     const char *const name = join_text(&x->arena, x->prefix, strlen(x->prefix), t->name);
-    if (!head || !name)
+    if (!name)
         return false;
-    const size_t n_head = strlen(head);
-    if (x->untie && !tied && strncmp(t->name, head, n_head) == 0 &&
+    const size_t n_head = strlen(x->head);
+    if (x->untie && !tied && strncmp(t->name, x->head, n_head) == 0 &&
         strcmp(t->name + n_head, weight_ending) == 0)
         return true; /* a copy of the table that the head was tied to */
     if (matrix && is_linear(matrix) && !tied) {
@@ -157,20 +150,20 @@ static bool add_tensor(struct exporter *x, const struct tensor *t, struct quanti
         x->result.other_bytes += t->n_bytes;
     }
     return add_stored(x, t, name, file) &&
-           (!tied || !x->untie || add_quantised(x, matrix, head, file));
+           (!tied || !x->untie || add_quantised(x, matrix, x->head, file));
 }
 
 /* True where a tied head can have weights of its own: its name must be free, and that of a module.
  * (A transformed head's is not: bert's decoder lies one deeper than its bias.) */
-static bool can_untie(struct exporter *x)
+static bool can_untie(const struct exporter *x)
 {
     if (x->model->spec.head_transform)
         return false;
     for (size_t i = 0; i < x->plan.n; i++) {
         const struct quantize_matrix *const matrix = &x->plan.matrices[i];
-        const char *const head = is_tied_head(x, matrix) ? head_name(x) : NULL;
-        if (head)
-            return is_linear(matrix) && strncmp(matrix->tensor->name, head, strlen(head)) != 0;
+        if (is_tied_head(x, matrix))
+            return is_linear(matrix) &&
+                   strncmp(matrix->tensor->name, x->head, strlen(x->head)) != 0;
     }
     return false;
 }
@@ -198,9 +191,8 @@ static bool list_tied_head(struct exporter *x)
 {
     if (x->untie || !x->model->spec.tie_word_embeddings)
         return true;
-    const char *const head = head_name(x);
     const char *const inner = x->model->spec.head_transform ? ".decoder" : "";
-    const char *const name = head ? join_text(&x->arena, head, strlen(head), inner) : NULL;
+    const char *const name = join_text(&x->arena, x->head, strlen(x->head), inner);
     x->modules[x->n_modules++] = (struct export_module){.name = name, .is_head = true};
     return name != NULL;
 }
@@ -209,9 +201,11 @@ static bool list_parts(struct exporter *x, struct err *e)
 {
     const struct checkpoint *const checkpoint = x->model->checkpoint;
     const size_t n = checkpoint_n_tensors(checkpoint);
+    const char *const nest = bind_head_nest(x->model->nest);
+    x->head = join_text(&x->arena, nest, strlen(nest), family_stem(x->model->family, ROLE_HEAD));
     x->parts = arena_array(&x->arena, 3 * n + 3, sizeof *x->parts);
     x->modules = arena_array(&x->arena, n + 2, sizeof *x->modules);
-    if (!x->parts || !x->modules)
+    if (!x->head || !x->parts || !x->modules)
         return err_no_memory(e);
     x->untie = can_untie(x);
     x->prefix = prefix_left_out(x);
@@ -466,10 +460,11 @@ static bool write_index(struct exporter *x, struct err *e)
 {
     char *data = NULL;
     size_t size = 0;
-    FILE *const out =
-        strcmp(x->parts[0].file, "model.safetensors") == 0 ? NULL : open_memstream(&data, &size);
+    if (strcmp(x->parts[0].file, "model.safetensors") == 0)
+        return true;
+    FILE *const out = open_memstream(&data, &size);
     if (!out)
-        return strcmp(x->parts[0].file, "model.safetensors") == 0 || err_no_memory(e);
+        return err_no_memory(e);
     fprintf(out, "{\n  \"metadata\": {\"total_size\": %zu},\n  \"weight_map\": {", x->n_total);
     for (size_t i = 0; i < x->n_parts; i++) {
         fprintf(out, "%s\n    ", i ? "," : "");

@@ -11,7 +11,7 @@
 
 static bool is_set(const struct json *j)
 {
-    return j && json_type(j) != JSON_NULL;
+    return json_type(j) != JSON_NULL;
 }
 
 /* A number within [min, max]; *has tells whether the file has one. */

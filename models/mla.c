@@ -95,7 +95,7 @@ static void absorb_head(const struct worker *w, const struct pass *p, int layer,
     const struct linear up =
         head_part(&p->weights->layers[layer].kv_b, mla, head, 0, mla->qk_nope_head_dim, true);
     linear_apply_alone(w->kernels, &up, p->value + head * from, n_heads * from, (size_t)p->n,
-                       p->query + head * to, n_heads * to, LINEAR_SET);
+                       p->query + head * to, n_heads * to);
     for (size_t i = 0; i < (size_t)p->n; i++) {
         const float *const query = p->value + (i * n_heads + head) * from + mla->qk_nope_head_dim;
         float *const out = p->query + (i * n_heads + head) * to + mla->kv_lora_rank;
@@ -114,7 +114,7 @@ static void project_values(const struct worker *w, const struct pass *p, int lay
     const struct linear values = head_part(&p->weights->layers[layer].kv_b, mla, head,
                                            mla->qk_nope_head_dim, mla->v_head_dim, false);
     linear_apply_alone(w->kernels, &values, p->attn_output + head * rank, n_heads * rank,
-                       (size_t)p->n, p->value + head * v_dim, n_heads * v_dim, LINEAR_SET);
+                       (size_t)p->n, p->value + head * v_dim, n_heads * v_dim);
 }
 
 void mla_run(struct worker *w, const struct pass *p, int layer, const float *in, float *out,

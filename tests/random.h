@@ -16,4 +16,10 @@ static inline uint64_t random_bits(void)
     return z ^ z >> 31;
 }
 
+/* In [-1, 1). */
+static inline float random_unit(void)
+{
+    return (float)((double)(int64_t)random_bits() * 0x1p-63);
+}
+
 #endif

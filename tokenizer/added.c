@@ -137,9 +137,25 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
     return true;
 }
 
+bool added_add_json(struct tokenizer *t, const struct json *j, const char *content, int32_t id,
+                    struct err *e)
+{
+    const struct added_token token = {
+        .content = content,
+        .n_content = strlen(content),
+        .id = id,
+        .single_word = json_bool(json_get(j, "single_word"), false),
+        .lstrip = json_bool(json_get(j, "lstrip"), false),
+        .rstrip = json_bool(json_get(j, "rstrip"), false),
+        .normalized = json_bool(json_get(j, "normalized"), true),
+        .special = json_bool(json_get(j, "special"), false),
+    };
+    return added_add(t, &token, e);
+}
+
 bool added_load(struct tokenizer *t, const struct json *list, struct err *e)
 {
-    if (list && json_type(list) != JSON_ARRAY && json_type(list) != JSON_NULL) {
+    if (json_type(list) != JSON_ARRAY && json_type(list) != JSON_NULL) {
         return err_set(e, ERR_LOAD, "\"added_tokens\" must be an array, not %s",
                        json_type_name(json_type(list)));
     }
@@ -152,17 +168,7 @@ bool added_load(struct tokenizer *t, const struct json *list, struct err *e)
             return err_set(e, ERR_LOAD, "added token \"%.60s\": \"id\" must be within 0 .. %d",
                            content, VOCAB_MAX_IDS - 1);
         }
-        struct added_token token = {
-            .content = content,
-            .n_content = strlen(content),
-            .id = (int32_t)id,
-            .single_word = json_bool(json_get(c, "single_word"), false),
-            .lstrip = json_bool(json_get(c, "lstrip"), false),
-            .rstrip = json_bool(json_get(c, "rstrip"), false),
-            .normalized = json_bool(json_get(c, "normalized"), true),
-            .special = json_bool(json_get(c, "special"), false),
-        };
-        if (token.n_content && !added_add(t, &token, e))
+        if (*content && !added_add_json(t, c, content, (int32_t)id, e))
             return false;
     }
     return true;

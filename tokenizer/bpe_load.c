@@ -238,9 +238,9 @@ static bool put_item(struct loader *l, struct json_scan *s)
     struct bytes left, right;
     if (json_scan_is(s, JSON_STRING))
         return scan_name(l, s, &left) && put_line(l, left);
-    bool good = json_scan_is(s, JSON_ARRAY) && json_scan_array(s) && json_scan_element(s) &&
-                scan_name(l, s, &left) && json_scan_element(s) && scan_name(l, s, &right) &&
-                !json_scan_element(s) && !s->failed;
+    bool good = json_scan_array(s) && json_scan_element(s) && scan_name(l, s, &left) &&
+                json_scan_element(s) && scan_name(l, s, &right) && !json_scan_element(s) &&
+                !s->failed;
     return good ? put(l, left, right)
                 : err_set(l->e, ERR_LOAD, "merge %zu must be \"a b\" or [\"a\", \"b\"]",
                           l->n + l->n_batch);

@@ -139,7 +139,7 @@ static const char *spm_prefix(const struct tokenizer *t, const struct charsmap *
         return s;
     }
     const char *to = charsmap_find(m, s, n, false, used, size);
-    if (to && (*used == n || ((unsigned char)s[*used] & 0xC0) != 0x80))
+    if (to && (*used == n || !utf8_is_continuation(s[*used])))
         return to;
     *used = *size = utf8_size(*s);
     return s;

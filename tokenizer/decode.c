@@ -159,7 +159,7 @@ static bool run_replace(struct decoder *dec, const struct decode_step *d, struct
     struct token_span m;
     enum regex_result found = REGEX_MATCH;
     while (from <= in->n && (found = pattern_find(&d->pattern, dec->regex, in->data, in->n, from,
-                                                  &m, e)) == REGEX_MATCH) {
+                                                  false, &m, e)) == REGEX_MATCH) {
         if (!text_add(out, in->data + done, m.start - done) ||
             !text_add(out, d->content, d->n_content))
             return err_no_memory(e);
@@ -194,49 +194,42 @@ static bool run_bpe(const struct decode_step *d, struct step_state *s, struct te
     return text_add(out, in->data + done, in->n - done);
 }
 
-/* English spacing put right, in this order: huggingface/tokenizers, decoders/wordpiece.rs. */
-static bool clean_up(struct text *out, const char *text, size_t n)
+/* English spacing put right in place, in this order: huggingface/tokenizers, decoders/wordpiece.rs.
+ */
+static void clean_up(struct text *t)
 {
     static const char *const rules[][2] = {
         {" .", "."},   {" ?", "?"},     {" !", "!"},     {" ,", ","},
         {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},   {" do not", " don't"},
         {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
     };
-    size_t begin = out->n;
-    if (!text_add(out, text, n))
-        return false;
     for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
         size_t n_from = strlen(rules[r][0]);
         size_t n_to = strlen(rules[r][1]); /* never longer */
-        size_t to = begin;
-        for (size_t at = begin; at < out->n;) {
-            bool hit = out->n - at >= n_from && memcmp(out->data + at, rules[r][0], n_from) == 0;
+        size_t to = 0;
+        for (size_t at = 0; at < t->n;) {
+            bool hit = t->n - at >= n_from && memcmp(t->data + at, rules[r][0], n_from) == 0;
             if (hit) {
-                memcpy(out->data + to, rules[r][1], n_to);
+                memcpy(t->data + to, rules[r][1], n_to);
                 to += n_to;
                 at += n_from;
             } else {
-                out->data[to++] = out->data[at++];
+                t->data[to++] = t->data[at++];
             }
         }
-        out->n = to;
+        t->n = to;
     }
-    return true;
 }
 
 static bool run_wordpiece(const struct decode_step *d, const struct step_state *s, struct text *out,
                           const struct piece *in)
 {
-    struct text joined = {0};
     bool continues = starts_with(in, 0, d->content, d->n_content);
     size_t skip = s->started && continues ? d->n_content : 0;
-    bool good = (!s->started || continues || text_add(&joined, " ", 1)) &&
-                text_add(&joined, in->data + skip, in->n - skip);
-    if (good && joined.n) {
-        good = d->cleanup ? clean_up(out, joined.data, joined.n)
-                          : text_add(out, joined.data, joined.n);
-    }
-    text_free(&joined);
+    bool good = (!s->started || continues || text_add(out, " ", 1)) &&
+                text_add(out, in->data + skip, in->n - skip);
+    if (good && d->cleanup)
+        clean_up(out);
     return good;
 }
 
@@ -255,21 +248,16 @@ static bool run_ctc(const struct decode_step *d, struct step_state *s, struct te
             i += d->n_content;
         else
             good = text_add(&kept, in->data + i++, 1);
-    if (!d->cleanup || !good || !kept.n) {
-        good = good && text_add(out, kept.data ? kept.data : "", kept.n);
-        text_free(&kept);
-        return good;
-    }
-    struct text clean = {0};
-    good = clean_up(&clean, kept.data, kept.n);
-    struct piece all = text_piece(&clean, in);
+    if (d->cleanup)
+        clean_up(&kept);
+    const struct piece all = text_piece(&kept, in);
+    const bool delimited = d->cleanup && d->n_delimiter;
     for (size_t i = 0; good && i < all.n;) {
-        bool hit = d->n_delimiter && starts_with(&all, i, d->delimiter, d->n_delimiter);
+        bool hit = delimited && starts_with(&all, i, d->delimiter, d->n_delimiter);
         good = text_add(out, hit ? " " : all.data + i, 1);
         i += hit ? d->n_delimiter : 1;
     }
     text_free(&kept);
-    text_free(&clean);
     return good;
 }
 
@@ -524,7 +512,7 @@ static bool load_steps(struct loading *l, const struct json *j);
 static bool load_sequence(struct loading *l, const struct json *j)
 {
     const struct json *list = json_get(j, "decoders");
-    if (!list || json_type(list) != JSON_ARRAY)
+    if (json_type(list) != JSON_ARRAY)
         return err_set(l->e, ERR_LOAD, "decoder Sequence has no list of \"decoders\"");
     for (const struct json *c = json_first(list); c; c = json_next(c))
         if (!load_steps(l, c))
@@ -595,7 +583,7 @@ bool decode_load_spm(struct tokenizer *t, size_t n_blanks, struct err *e)
 bool decode_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
     struct loading l = {.t = t, .growth = 1, .e = e};
-    bool none = !j || json_type(j) == JSON_NULL;
+    bool none = json_type(j) == JSON_NULL;
     return (none ? add_step(&l, (struct decode_step){.type = DECODE_JOIN}) : load_steps(&l, j)) &&
            keep_steps(&l);
 }

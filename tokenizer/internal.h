@@ -43,12 +43,6 @@ enum regex_result { REGEX_NONE, REGEX_MATCH, REGEX_ERROR };
 /* Whether a match can depend on what stands before it. */
 bool regex_looks_behind(const struct regex *r);
 
-/* The first match at or behind `from` in text that goes on behind n: REGEX_NONE too where that
- * could change the match. ERR_LOAD where it takes too many steps. */
-enum regex_result regex_find_certain(const struct regex *r, struct regex_scratch *s,
-                                     const char *text, size_t n, size_t from,
-                                     struct token_span *match, struct err *e);
-
 /* What Split and Replace look for: {"String": ...} or {"Regex": ...}. */
 struct pattern {
     const char *literal; /* in the tokenizer's arena; NULL: regex */
@@ -59,8 +53,12 @@ struct pattern {
 /* where: "normalizer Replace", for sentences. */
 bool pattern_load(struct pattern *p, const struct json *j, struct tokenizer *t, const char *where,
                   struct err *e);
+
+/* The first match at or behind `from`. open: in text that goes on behind n, and REGEX_NONE too
+ * where that could change the match of a regex. ERR_LOAD where it takes too many steps. */
 enum regex_result pattern_find(const struct pattern *p, struct regex_scratch *s, const char *text,
-                               size_t n, size_t from, struct token_span *match, struct err *e);
+                               size_t n, size_t from, bool open, struct token_span *match,
+                               struct err *e);
 
 /* ---- charsmap.c ------------------------------------------------------------------------------ */
 
@@ -140,6 +138,10 @@ struct added {
 
 bool added_load(struct tokenizer *t, const struct json *list, struct err *e);
 bool added_add(struct tokenizer *t, const struct added_token *token, struct err *e);
+
+/* With the flags of an entry of "added_tokens" or "added_tokens_decoder". */
+bool added_add_json(struct tokenizer *t, const struct json *j, const char *content, int32_t id,
+                    struct err *e);
 
 /* Builds the sets, when normalizers and tokens are known. */
 bool added_build(struct tokenizer *t, struct err *e);

@@ -136,7 +136,7 @@ static bool run_replace(struct text *out, struct normalize_scratch *s, const str
     size_t from = 0;
     struct token_span match;
     enum regex_result found;
-    while ((found = pattern_find(&z->pattern, s->regex, in->data, in->n, from, &match, e)) ==
+    while ((found = pattern_find(&z->pattern, s->regex, in->data, in->n, from, false, &match, e)) ==
            REGEX_MATCH) {
         bool empty = match.start == match.end;
         if (!text_copy(out, in, done, match.start) ||
@@ -417,7 +417,7 @@ static bool load_steps(struct loading *l, const struct json *j);
 static bool load_sequence(struct loading *l, const struct json *j)
 {
     const struct json *list = json_get(j, "normalizers");
-    if (!list || json_type(list) != JSON_ARRAY)
+    if (json_type(list) != JSON_ARRAY)
         return err_set(l->e, ERR_LOAD, "normalizer Sequence has no list of \"normalizers\"");
     for (const struct json *c = json_first(list); c; c = json_next(c))
         if (!load_steps(l, c))
@@ -478,7 +478,7 @@ static bool keep_steps(struct loading *l)
 
 bool normalize_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
-    if (!j || json_type(j) == JSON_NULL)
+    if (json_type(j) == JSON_NULL)
         return true;
     struct loading l = {.t = t, .e = e};
     return load_steps(&l, j) && keep_steps(&l);

@@ -41,7 +41,7 @@ static bool load_template(const struct tokenizer *t, const struct json *j, struc
                           struct err *e)
 {
     const struct json *single = json_get(j, "single");
-    if (!single || json_type(single) != JSON_ARRAY)
+    if (json_type(single) != JSON_ARRAY)
         return err_set(e, ERR_LOAD, "post_processor TemplateProcessing has no list \"single\"");
     bool behind = false;
     for (const struct json *c = json_first(single); c; c = json_next(c)) {
@@ -84,7 +84,7 @@ static bool load_sequence(const struct tokenizer *t, const struct json *j, struc
                           struct err *e)
 {
     const struct json *list = json_get(j, "processors");
-    if (!list || json_type(list) != JSON_ARRAY)
+    if (json_type(list) != JSON_ARRAY)
         return err_set(e, ERR_LOAD, "post_processor Sequence has no list of \"processors\"");
     for (const struct json *c = json_first(list); c; c = json_next(c)) {
         struct around outer = {0};
@@ -123,7 +123,7 @@ static bool load_one(const struct tokenizer *t, const struct json *j, struct aro
 
 bool post_load(struct tokenizer *t, const struct json *post_processor, struct err *e)
 {
-    if (!post_processor || json_type(post_processor) == JSON_NULL)
+    if (json_type(post_processor) == JSON_NULL)
         return true;
     return load_one(t, post_processor, &t->around, e);
 }

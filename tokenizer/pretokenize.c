@@ -131,12 +131,8 @@ static bool cut_rest(struct cutter *c, size_t done)
 
 static enum regex_result find_next(const struct cutter *c, size_t from, struct token_span *m)
 {
-    const struct piece *in = c->in;
-    const struct pattern *p = &c->p->pattern;
-    struct encoder *en = c->en;
-    if (c->open && p->regex)
-        return regex_find_certain(p->regex, en->regex, in->data, in->n, from, m, en->e);
-    return pattern_find(p, en->regex, in->data, in->n, from, m, en->e);
+    return pattern_find(&c->p->pattern, c->en->regex, c->in->data, c->in->n, from, c->open, m,
+                        c->en->e);
 }
 
 static bool split_by_pattern(struct cutter *c)
@@ -589,7 +585,7 @@ static bool load_stages(struct loading *l, const struct json *j);
 static bool load_sequence(struct loading *l, const struct json *j)
 {
     const struct json *list = json_get(j, "pretokenizers");
-    if (!list || json_type(list) != JSON_ARRAY)
+    if (json_type(list) != JSON_ARRAY)
         return err_set(l->e, ERR_LOAD, "pre_tokenizer Sequence has no list of \"pretokenizers\"");
     for (const struct json *c = json_first(list); c; c = json_next(c))
         if (!load_stages(l, c))
@@ -646,7 +642,7 @@ static bool keep_stages(struct loading *l)
 
 bool pretokenize_load(struct tokenizer *t, const struct json *j, struct err *e)
 {
-    if (!j || json_type(j) == JSON_NULL)
+    if (json_type(j) == JSON_NULL)
         return true;
     struct loading l = {.t = t, .e = e};
     return load_stages(&l, j) && keep_stages(&l);

@@ -680,13 +680,6 @@ static enum regex_result find(const struct regex *r, struct regex_scratch *s, co
     return REGEX_ERROR;
 }
 
-enum regex_result regex_find_certain(const struct regex *r, struct regex_scratch *s,
-                                     const char *text, size_t n, size_t from,
-                                     struct token_span *match, struct err *e)
-{
-    return find(r, s, text, n, from, true, match, e);
-}
-
 /* ---- patterns -------------------------------------------------------------------------------- */
 
 bool pattern_load(struct pattern *p, const struct json *j, struct tokenizer *t, const char *where,
@@ -710,10 +703,11 @@ bool pattern_load(struct pattern *p, const struct json *j, struct tokenizer *t, 
 }
 
 enum regex_result pattern_find(const struct pattern *p, struct regex_scratch *s, const char *text,
-                               size_t n, size_t from, struct token_span *match, struct err *e)
+                               size_t n, size_t from, bool open, struct token_span *match,
+                               struct err *e)
 {
     if (p->regex)
-        return find(p->regex, s, text, n, from, false, match, e);
+        return find(p->regex, s, text, n, from, open, match, e);
     const char *hit = p->n_literal ? memmem(text + from, n - from, p->literal, p->n_literal) : NULL;
     if (!hit)
         return REGEX_NONE;

@@ -99,18 +99,21 @@ struct sp_model {
     struct sp_piece *piece;
     size_t n, capacity;
     uint64_t algorithm; /* model_type of the trainer */
-    bool byte_fallback, whitespace_suffix;
+    bool byte_fallback;
     int32_t bos, eos;
-    struct bytes charsmap;
-    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+    struct bytes charsmap; /* in the file */
+    struct spm_rules rules;
 };
+
+static bool reserve_piece(struct sp_model *sp)
+{
+    struct sp_piece *piece = grow_array(sp->piece, &sp->capacity, sp->n + 1, sizeof *piece, 1024);
+    sp->piece = piece ? piece : sp->piece;
+    return piece;
+}
 
 static bool read_piece(struct sp_model *sp, struct bytes message)
 {
-    struct sp_piece *piece = grow_array(sp->piece, &sp->capacity, sp->n + 1, sizeof *piece, 1024);
-    if (!piece)
-        return false;
-    sp->piece = piece;
     struct sp_piece *p = &sp->piece[sp->n++];
     *p = (struct sp_piece){.type = TYPE_NORMAL};
     struct message m = open_message(message);
@@ -142,7 +145,7 @@ static bool read_trainer(struct sp_model *sp, struct bytes message)
             sp->algorithm = f.value;
             break;
         case 24:
-            sp->whitespace_suffix = f.value;
+            sp->rules.treat_whitespace_as_suffix = f.value;
             break;
         case 35:
             sp->byte_fallback = f.value;
@@ -169,13 +172,13 @@ static bool read_normalizer(struct sp_model *sp, struct bytes message)
             sp->charsmap = f.bytes;
             break;
         case 3:
-            sp->add_dummy_prefix = f.value;
+            sp->rules.add_dummy_prefix = f.value;
             break;
         case 4:
-            sp->remove_extra_whitespaces = f.value;
+            sp->rules.remove_extra_whitespaces = f.value;
             break;
         case 5:
-            sp->escape_whitespaces = f.value;
+            sp->rules.escape_whitespaces = f.value;
             break;
         default:
             break;
@@ -190,13 +193,15 @@ static bool read_model(struct sp_model *sp, struct bytes file, struct err *e)
         .algorithm = MODEL_TYPE_UNIGRAM,
         .bos = 1,
         .eos = 2,
-        .add_dummy_prefix = true,
-        .remove_extra_whitespaces = true,
-        .escape_whitespaces = true,
+        .rules.add_dummy_prefix = true,
+        .rules.remove_extra_whitespaces = true,
+        .rules.escape_whitespaces = true,
     };
     struct message m = open_message(file);
     bool good = true;
     for (struct field f; good && next_field(&m, &f);) {
+        if (f.number == 1 && !reserve_piece(sp))
+            return err_no_memory(e);
         good = f.number == 1   ? read_piece(sp, f.bytes)
                : f.number == 2 ? read_trainer(sp, f.bytes)
                : f.number == 3 ? read_normalizer(sp, f.bytes)
@@ -343,15 +348,11 @@ bool spm_load(struct tokenizer *t, struct bytes file, struct err *e)
                        (unsigned long long)sp.algorithm);
     }
     t->model = sp.algorithm == MODEL_TYPE_BPE ? MODEL_BPE : MODEL_UNIGRAM;
-    struct spm_rules rules = {
-        .add_dummy_prefix = sp.add_dummy_prefix,
-        .remove_extra_whitespaces = sp.remove_extra_whitespaces,
-        .escape_whitespaces = sp.escape_whitespaces,
-        .treat_whitespace_as_suffix = sp.whitespace_suffix,
-    };
-    good = good && load_pieces(t, &sp, e) && load_charsmap(t, &rules.charsmap, sp.charsmap, e) &&
-           normalize_load_spm(t, &rules, e) &&
-           decode_load_spm(t, sp.remove_extra_whitespaces ? SIZE_MAX : sp.add_dummy_prefix, e);
+    struct spm_rules *const rules = &sp.rules;
+    good =
+        good && load_pieces(t, &sp, e) && load_charsmap(t, &rules->charsmap, sp.charsmap, e) &&
+        normalize_load_spm(t, rules, e) &&
+        decode_load_spm(t, rules->remove_extra_whitespaces ? SIZE_MAX : rules->add_dummy_prefix, e);
     if (good) {
         t->bos = sp.bos >= 0 && sp.bos < t->vocab.n_ids ? sp.bos : -1;
         t->eos = sp.eos >= 0 && sp.eos < t->vocab.n_ids ? sp.eos : -1;

@@ -22,25 +22,17 @@ void text_free(struct text *t)
 
 static bool grow(struct text *t, size_t needed)
 {
-    size_t capacity = t->capacity ? t->capacity : 256;
-    while (capacity < needed) {
-        if (capacity > SIZE_MAX / 2)
-            return false;
-        capacity *= 2;
-    }
-    char *data = realloc(t->data, capacity);
-    if (!data)
-        return false;
-    t->data = data;
+    size_t capacity = t->capacity;
     if (t->track) {
-        size_t size;
-        struct token_span *origin =
-            checked_mul(capacity, sizeof *origin, &size) ? realloc(t->origin, size) : NULL;
+        struct token_span *origin = grow_array(t->origin, &capacity, needed, sizeof *origin, 256);
         if (!origin)
             return false;
         t->origin = origin;
     }
-    t->capacity = capacity;
+    char *data = grow_array(t->data, &t->capacity, needed, 1, 256);
+    if (!data)
+        return false;
+    t->data = data;
     return true;
 }
 

@@ -137,25 +137,15 @@ static bool split_model(struct tokenizer *t, struct json_scan *s, struct model_p
     return good && !s->failed;
 }
 
-static bool load_bpe(struct tokenizer *t, const struct model_parts *parts, struct err *e)
-{
-    return (parts->has_vocab || load_vocab(t, parts->vocab, e)) && bpe_load(t, parts, e);
-}
-
-static bool load_wordpiece(struct tokenizer *t, const struct model_parts *parts, struct err *e)
-{
-    return (parts->has_vocab || load_vocab(t, parts->vocab, e)) && wordpiece_load(t, parts, e);
-}
-
 static const struct {
     const char *name;
     enum model_type type;
     bool (*load)(struct tokenizer *t, const struct model_parts *parts, struct err *e);
 } models[] = {
-    {"BPE", MODEL_BPE, load_bpe},
+    {"BPE", MODEL_BPE, bpe_load},
     {"Unigram", MODEL_UNIGRAM, unigram_load},
-    {"WordPiece", MODEL_WORDPIECE, load_wordpiece},
-    {"WordLevel", MODEL_WORDLEVEL, load_wordpiece},
+    {"WordPiece", MODEL_WORDPIECE, wordpiece_load},
+    {"WordLevel", MODEL_WORDLEVEL, wordpiece_load},
 };
 
 /* Files from before 2020 have no type; it shows in what else they have. */
@@ -173,7 +163,10 @@ static bool load_model_parts(struct tokenizer *t, const struct model_parts *part
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         if (strcmp(type, models[i].name) == 0) {
             t->model = models[i].type;
-            return models[i].load(t, parts, e);
+            /* Unigram's vocabulary is a list of its own. */
+            return (t->model == MODEL_UNIGRAM || parts->has_vocab ||
+                    load_vocab(t, parts->vocab, e)) &&
+                   models[i].load(t, parts, e);
         }
     }
     return err_set(e, ERR_LOAD, "the type \"%.60s\" is not supported", type);
@@ -298,17 +291,7 @@ static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, str
         long id = strtol(key, &end, 10);
         if (!text || !*text || end == key || *end || id < 0 || id >= VOCAB_MAX_IDS)
             return err_set(e, ERR_LOAD, "\"added_tokens_decoder\" must map ids to tokens");
-        struct added_token token = {
-            .content = text,
-            .n_content = strlen(text),
-            .id = (int32_t)id,
-            .single_word = json_bool(json_get(c, "single_word"), false),
-            .lstrip = json_bool(json_get(c, "lstrip"), false),
-            .rstrip = json_bool(json_get(c, "rstrip"), false),
-            .normalized = json_bool(json_get(c, "normalized"), true),
-            .special = json_bool(json_get(c, "special"), false),
-        };
-        if (!added_add(t, &token, e))
+        if (!added_add_json(t, c, text, (int32_t)id, e))
             return false;
     }
     return true;
@@ -390,7 +373,8 @@ static bool load(struct tokenizer *t, const struct tokenizer_files *f, const str
                add_configured(t, config, map, e);
     }
     if (f->tokenizer_model.data) {
-        return (spm_load(t, f->tokenizer_model, e) || err_prefix(e, "tokenizer.model")) &&
+        const char *const name = f->model_name ? f->model_name : "tokenizer.model";
+        return (spm_load(t, f->tokenizer_model, e) || err_prefix(e, "%s", name)) &&
                add_configured(t, config, map, e);
     }
     return err_set(e, ERR_LOAD,

@@ -26,6 +26,7 @@ struct tokenizer_files {
     struct bytes vocab_json;
     struct bytes merges_txt;
     struct bytes tokenizer_model; /* of SentencePiece: tokenizer.model, spiece.model, source.spm */
+    const char *model_name;       /* of that file, for sentences; NULL: tokenizer.model */
     struct bytes tiktoken;        /* *.tiktoken */
 };
 

@@ -4,7 +4,6 @@
  */
 #include "tokenizer/trie.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 static int compare_entries(const void *a, const void *b)

@@ -60,14 +60,9 @@ static const char *const ignored[] = {
     NULL,
 };
 
-static void configure(struct config *c, struct model_spec *spec)
-{
-    family_bert_base(c, spec);
-}
-
 const struct family family_bert = {
     .model_type = "bert",
-    .configure = configure,
+    .configure = family_bert_base,
     .prefix = "bert.",
     .tensors = tensors,
     .ignored = ignored,

@@ -50,5 +50,4 @@ const struct family family_biogpt = {
     .configure = configure,
     .prefix = "biogpt.",
     .tensors = tensors,
-    .ignored = NULL,
 };

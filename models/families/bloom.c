@@ -55,5 +55,4 @@ const struct family family_bloom = {
     .configure = configure,
     .prefix = "transformer.",
     .tensors = tensors,
-    .ignored = NULL,
 };

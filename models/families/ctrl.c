@@ -40,5 +40,4 @@ const struct family family_ctrl = {
     .configure = configure,
     .prefix = "transformer.",
     .tensors = tensors,
-    .ignored = NULL,
 };

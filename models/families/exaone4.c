@@ -22,5 +22,4 @@ const struct family family_exaone4 = {
     .configure = configure,
     .prefix = "model.",
     .tensors = family_olmo2_tensors,
-    .ignored = NULL,
 };

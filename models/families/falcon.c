@@ -93,5 +93,4 @@ const struct family family_falcon = {
     .prefix = "transformer.",
     .tensors = tensors,
     .linear_class = "FalconLinear",
-    .ignored = NULL,
 };

@@ -52,5 +52,4 @@ const struct family family_gemma2 = {
     .configure = configure,
     .prefix = "model.",
     .tensors = family_gemma2_tensors,
-    .ignored = NULL,
 };

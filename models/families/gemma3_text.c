@@ -41,5 +41,4 @@ const struct family family_gemma3_text = {
     .configure = configure,
     .prefix = "model.",
     .tensors = family_gemma2_tensors,
-    .ignored = NULL,
 };

@@ -12,11 +12,6 @@ void family_glm_base(struct config *c, struct model_spec *spec)
     spec->ropes[0].interleaved = true;
 }
 
-static void configure(struct config *c, struct model_spec *spec)
-{
-    family_glm_base(c, spec);
-}
-
 const struct family family_glm = {
     .model_type = "glm",
     .defaults = FAMILY_JSON({
@@ -25,7 +20,7 @@ const struct family family_glm = {
         "rms_norm_eps" : 1.5625e-07,
         "attention_bias" : true
     }),
-    .configure = configure,
+    .configure = family_glm_base,
     .prefix = "model.",
     .tensors = family_llama_tensors,
     .ignored = family_llama_ignored,

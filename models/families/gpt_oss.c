@@ -52,5 +52,4 @@ const struct family family_gpt_oss = {
     .configure = configure,
     .prefix = "model.",
     .tensors = tensors,
-    .ignored = NULL,
 };

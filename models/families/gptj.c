@@ -40,14 +40,9 @@ static const struct tensor_entry tensors[] = {
     {0},
 };
 
-static void configure(struct config *c, struct model_spec *spec)
-{
-    family_gptj_base(c, spec);
-}
-
 const struct family family_gptj = {
     .model_type = "gptj",
-    .configure = configure,
+    .configure = family_gptj_base,
     .prefix = "transformer.",
     .tensors = tensors,
     .ignored = family_gpt2_ignored,

@@ -17,14 +17,9 @@ void family_granite_base(struct config *c, struct model_spec *spec)
         spec->layers[i].attention_scale = (float)scale;
 }
 
-static void configure(struct config *c, struct model_spec *spec)
-{
-    family_granite_base(c, spec);
-}
-
 const struct family family_granite = {
     .model_type = "granite",
-    .configure = configure,
+    .configure = family_granite_base,
     .prefix = "model.",
     .tensors = family_llama_tensors,
     .ignored = family_llama_ignored,

@@ -76,5 +76,4 @@ const struct family family_mpt = {
     .configure = configure,
     .prefix = "transformer.",
     .tensors = tensors,
-    .ignored = NULL,
 };

@@ -30,16 +30,10 @@ void family_olmo2_base(struct config *c, struct model_spec *spec)
     spec->qk_norm = QK_NORM_FULL;
 }
 
-static void configure(struct config *c, struct model_spec *spec)
-{
-    family_olmo2_base(c, spec);
-}
-
 const struct family family_olmo2 = {
     .model_type = "olmo2",
     .defaults = FAMILY_JSON({"rms_norm_eps" : 1e-5}),
-    .configure = configure,
+    .configure = family_olmo2_base,
     .prefix = "model.",
     .tensors = family_olmo2_tensors,
-    .ignored = NULL,
 };

@@ -19,5 +19,4 @@ const struct family family_olmo3 = {
     .configure = configure,
     .prefix = "model.",
     .tensors = family_olmo2_tensors,
-    .ignored = NULL,
 };

@@ -57,5 +57,4 @@ const struct family family_opt = {
     .configure = configure,
     .prefix = "model.decoder.",
     .tensors = tensors,
-    .ignored = NULL,
 };

@@ -95,6 +95,8 @@ if command -v flock >/dev/null; then
     fi
     rm -f answers.jsonl.merging
 fi
+refuses "--merge of one part" 2 "knows no --restart or --shard" batch --merge --shard 1/2 prompts.jsonl -o answers.jsonl
+refuses "--merge anew" 2 "knows no --restart or --shard" batch --merge --restart prompts.jsonl -o answers.jsonl
 refuses "--merge of a file without a name" 2 "the name of a file is empty" batch --merge '' -o answers.jsonl
 
 # Answers take the place of answers, and of nothing else.

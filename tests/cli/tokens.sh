@@ -103,14 +103,16 @@ prints "only *.tiktoken" '2 3 1 0
 printf '\n\011\n\005<unk>\030\002\n\007\n\003<s>\030\003\n\010\n\001a\025\000\000\200\277' >"$tmp/pieces.d/model"
 printf '\n\010\n\001b\025\000\000\000\300\n\012\n\003\342\226\201\025\000\000\100\300' >>"$tmp/pieces.d/model"
 printf '\n\011\n\002ab\025\000\000\000\277\022\002\030\002\032\004\030\000\040\000' >>"$tmp/pieces.d/model"
-for name in tokenizer.model spiece.model source.spm; do
-    mkdir "$tmp/with.$name"
-    cp "$tmp/pieces.d/model" "$tmp/with.$name/$name"
-    prints "only $name" '5 4 3 2
-' tokenize --no-bos -m "$tmp/with.$name" "ab ba"
+for file in tokenizer.model spiece.model source.spm; do
+    mkdir "$tmp/with.$file"
+    cp "$tmp/pieces.d/model" "$tmp/with.$file/$file"
+    prints "only $file" '5 4 3 2
+' tokenize --no-bos -m "$tmp/with.$file" "ab ba"
+    echo junk >"$tmp/with.$file/$file"
+    refuses "a bad $file" 3 "$tmp/with.$file: $file: not a SentencePiece model" tokenize -m "$tmp/with.$file" hi
 done
 mkdir "$tmp/empty"
-refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, tokenizer.model, tiktoken.model or *.tiktoken; nor is there a config.json" \
+refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, tokenizer.model, spiece.model, source.spm, tiktoken.model or *.tiktoken; nor is there a config.json" \
     tokenize -m "$tmp/empty" hi
 
 finish

@@ -1,4 +1,4 @@
-/* What the tests of this shelf share: reading ids and files, the greedy choice. */
+/* What the tests of this shelf share: a model, reading ids and files, the greedy choice. */
 #ifndef TESTS_GOLDEN_GOLDEN_H
 #define TESTS_GOLDEN_GOLDEN_H
 
@@ -6,10 +6,21 @@
 
 #include "core/file.h"
 #include "core/json.h"
+#include "models/model.h"
 
 #include <stdlib.h>
 
 enum { GOLDEN_MAX_IDS = 512 };
+
+static inline struct model *golden_open_model(const char *dir, struct checkpoint **checkpoint)
+{
+    struct err e;
+    *checkpoint = checkpoint_open(dir, &e);
+    struct model *const model = *checkpoint ? model_open(*checkpoint, &e) : NULL;
+    if (!model)
+        fail_msg("%s", e.text);
+    return model;
+}
 
 struct golden_ids {
     int32_t id[GOLDEN_MAX_IDS];

@@ -4,15 +4,11 @@
  * penalties, for any number of guesses and threads, up to the last position of the context, for
  * every kind of model in tests/golden.
  */
-#include "tests/golden/golden.h"
+#include "tests/golden/list.h"
 
 #include "models/generator.h"
 
-#include <assert.h>
-#include <dirent.h>
-#include <stdio.h>
-
-enum { MAX_TESTS = 256, N_ANSWER = 32, PIECE = 5 };
+enum { N_ANSWER = 32, PIECE = 5 };
 
 static const struct sample_params samplings[] = {
     {.top_p = 1, .typical_p = 1, .repetition_penalty = 1},
@@ -49,15 +45,6 @@ struct timeline {
     struct session *session;
     struct sampler *sampler;
 };
-
-static void open_model(struct timeline *t, const char *dir)
-{
-    struct err e;
-    t->checkpoint = checkpoint_open(dir, &e);
-    t->model = t->checkpoint ? model_open(t->checkpoint, &e) : NULL;
-    if (!t->model)
-        fail_msg("%s", e.text);
-}
 
 static void close_model(struct timeline *t)
 {
@@ -155,7 +142,7 @@ static struct text read_prompt(const char *dir, const struct model *m)
 static void test_same_text(void **state)
 {
     struct timeline t = {.model = NULL};
-    open_model(&t, *state);
+    t.model = golden_open_model(*state, &t.checkpoint);
     struct text text = read_prompt(*state, t.model);
     for (size_t s = 0; s < ARRAY_LEN(samplings); s++) {
         answer_plainly(&t, &text, &samplings[s]);
@@ -199,7 +186,7 @@ static void test_growing_rotation(void **state)
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct timeline t = {.model = NULL};
         struct text text = {.n_prompt = texts[i].n_prompt, .n = texts[i].n};
-        open_model(&t, texts[i].dir);
+        t.model = golden_open_model(texts[i].dir, &t.checkpoint);
         for (int at = 0; at < text.n_prompt; at++)
             text.id[at] = 3 + at % 6;
         answer_plainly(&t, &text, &samplings[0]);
@@ -211,46 +198,16 @@ static void test_growing_rotation(void **state)
 
 /* ---- the list of tests ----------------------------------------------------------------------- */
 
-static struct CMUnitTest tests[MAX_TESTS];
-static size_t n_tests;
-
-static void add_test(const char *name, void (*function)(void **state), const char *dir)
+static void add_dir(const char *dir)
 {
-    char full[512];
-    snprintf(full, sizeof full, "%s %s", name, dir);
-    assert(n_tests < MAX_TESTS);
-    tests[n_tests].name = strdup(full);
-    tests[n_tests].test_func = function;
-    tests[n_tests++].initial_state = strdup(dir);
-}
-
-static void add_dirs(const char *root)
-{
-    struct dirent **entries;
-    const int n = scandir(root, &entries, NULL, alphasort);
-    assert(n > 0);
-    for (int i = 0; i < n; i++) {
-        char *const dir = file_join(root, entries[i]->d_name);
-        char *const expected = file_join(dir, "expected.json");
-        if (file_exists(expected))
-            add_test("the same text", test_same_text, dir);
-        free(expected);
-        free(dir);
-        free(entries[i]);
-    }
-    free(entries);
+    list_add("the same text", dir, test_same_text);
 }
 
 int main(void)
 {
-    add_dirs("tests/golden");
-    add_dirs("tests/golden/quantised");
-    add_test("guesses were made", test_guesses_were_made, "");
-    add_test("growing rotation", test_growing_rotation, "");
-    const int n_failed = _cmocka_run_group_tests("drafts", tests, n_tests, NULL, NULL);
-    for (size_t i = 0; i < n_tests; i++) {
-        free(tests[i].initial_state);
-        free((void *)(uintptr_t)tests[i].name);
-    }
-    return n_failed != 0;
+    list_walk("tests/golden", "expected.json", add_dir);
+    list_walk("tests/golden/quantised", "expected.json", add_dir);
+    list_add("guesses were made", "", test_guesses_were_made);
+    list_add("growing rotation", "", test_growing_rotation);
+    return list_run("drafts");
 }

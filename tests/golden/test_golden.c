@@ -5,20 +5,17 @@
  *
  * Walks tests/golden/ and, where it is there, the whole set in ../shared/golden.
  */
-#include "tests/golden/golden.h"
+#include "tests/golden/list.h"
 
 #include "core/kernels/kernels.h"
 #include "models/export.h"
 #include "models/family.h"
 #include "models/session.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
-
-enum { MAX_TESTS = 2048 };
 
 struct opened {
     struct checkpoint *checkpoint;
@@ -29,11 +26,8 @@ struct opened {
 
 static struct opened open_dir(const char *dir)
 {
-    struct err e;
-    struct opened o = {.checkpoint = checkpoint_open(dir, &e), .precision = PRECISION_F32};
-    o.model = o.checkpoint ? model_open(o.checkpoint, &e) : NULL;
-    if (!o.model)
-        fail_msg("%s", e.text);
+    struct opened o = {.precision = PRECISION_F32};
+    o.model = golden_open_model(dir, &o.checkpoint);
     o.expected = golden_read_json(dir, "expected.json");
     return o;
 }
@@ -326,10 +320,8 @@ static float *score_quantised(const char *dir, enum model_weights weights, int n
                               const char *level, const struct golden_ids *ids)
 {
     struct err e;
-    struct opened o = {.checkpoint = checkpoint_open(dir, &e)};
-    o.model = o.checkpoint ? model_open(o.checkpoint, &e) : NULL;
-    if (!o.model)
-        fail_msg("%s", e.text);
+    struct opened o = {.precision = PRECISION_AUTO};
+    o.model = golden_open_model(dir, &o.checkpoint);
     struct compute *const c = open_compute(n_threads, level);
     size_t done = 0, total = 0;
     if (!model_quantize_measure(o.model, weights, c, &total, &e))
@@ -438,11 +430,7 @@ static void test_quantised(void **state)
     const struct bytes expected =
         golden_map(dir, json_text(json_get(sequence, "logits_f32_file"), ""));
     const size_t n = (size_t)ids.n * n_vocab(&o);
-    bool experts = false;
-    int n_facts;
-    const struct model_fact *const facts = model_facts(o.model, &n_facts);
-    for (int i = 0; i < n_facts; i++)
-        experts = experts || strstr(facts[i].key, "experts");
+    const bool experts = has_experts(&o);
     for (size_t i = 0; i < ARRAY_LEN(quantised_limits); i++) {
         const double limit = experts ? quantised_limits[i].experts : quantised_limits[i].dense;
         float *const one = score_quantised(dir, quantised_limits[i].weights, 1, NULL, &ids);
@@ -472,19 +460,6 @@ static void test_quantised_middle(void **state)
 
 /* ---- the list of tests ----------------------------------------------------------------------- */
 
-static struct CMUnitTest tests[MAX_TESTS];
-static size_t n_tests;
-
-static void add_test(const char *name, const char *dir, void (*function)(void **state))
-{
-    char full[512];
-    snprintf(full, sizeof full, "%s %s", name, dir);
-    assert(n_tests < MAX_TESTS);
-    tests[n_tests].name = strdup(full);
-    tests[n_tests].test_func = function;
-    tests[n_tests++].initial_state = strdup(dir);
-}
-
 /* True where the directory is a causal model of a family that is in the table. */
 static bool is_supported(const char *dir)
 {
@@ -510,47 +485,29 @@ static bool is_supported(const char *dir)
     return known;
 }
 
-static void add_dirs(const char *root)
+static int n_left_out;
+
+static void add_dir(const char *dir)
 {
-    struct dirent **entries;
-    const int n = scandir(root, &entries, NULL, alphasort);
-    int n_left_out = 0;
-    if (n < 0) {
-        print_message("SKIP %s is not there\n", root);
+    if (!is_supported(dir)) {
+        n_left_out++;
         return;
     }
-    for (int i = 0; i < n; i++) {
-        char *const dir = file_join(root, entries[i]->d_name);
-        char *const expected = file_join(dir, "expected.json");
-        if (file_exists(expected) && is_supported(dir)) {
-            add_test("logits", dir, test_logits);
-            add_test("greedy", dir, test_greedy);
-            add_test("invariance", dir, test_invariance);
-            add_test("rewind", dir, test_rewind);
-            add_test("quantised", dir, test_quantised);
-            add_test("exported", dir, test_exported);
-        } else {
-            n_left_out += file_exists(expected);
-        }
-        free(expected);
-        free(dir);
-        free(entries[i]);
-    }
-    free(entries);
-    if (n_left_out)
-        print_message("SKIP %d directories in %s are of other families\n", n_left_out, root);
+    list_add("logits", dir, test_logits);
+    list_add("greedy", dir, test_greedy);
+    list_add("invariance", dir, test_invariance);
+    list_add("rewind", dir, test_rewind);
+    list_add("quantised", dir, test_quantised);
+    list_add("exported", dir, test_exported);
 }
 
 int main(void)
 {
-    add_dirs("tests/golden");
-    add_dirs("tests/golden/quantised");
-    add_dirs("../shared/golden");
-    add_test("quantised", "all", test_quantised_middle);
-    const int n_failed = _cmocka_run_group_tests("golden", tests, n_tests, NULL, NULL);
-    for (size_t i = 0; i < n_tests; i++) {
-        free(tests[i].initial_state);
-        free((void *)(uintptr_t)tests[i].name);
-    }
-    return n_failed != 0;
+    list_walk("tests/golden", "expected.json", add_dir);
+    list_walk("tests/golden/quantised", "expected.json", add_dir);
+    list_walk("../shared/golden", "expected.json", add_dir);
+    if (n_left_out)
+        print_message("SKIP %d directories are of other families\n", n_left_out);
+    list_add("quantised", "all", test_quantised_middle);
+    return list_run("golden");
 }

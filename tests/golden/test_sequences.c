@@ -4,17 +4,15 @@
  * tests/golden, whose weights and families are there already, with texts of random ids that are
  * longer than pages and windows.
  */
-#include "tests/golden/golden.h"
+#include "tests/golden/list.h"
 
 #include "models/session.h"
 #include "tests/random.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
-enum { MAX_TESTS = 512, N_TEXTS = 7, N_SEQUENCES = 5, MOST = 330, N_BATCH = 48 };
+enum { N_TEXTS = 7, N_SEQUENCES = 5, MOST = 330, N_BATCH = 48 };
 
 struct text {
     int32_t id[MOST];
@@ -71,11 +69,8 @@ static void score_alone(const struct fixture *f, struct text *t, enum session_kv
 
 static struct fixture open_fixture(const char *dir)
 {
-    struct err e;
-    struct fixture f = {.checkpoint = checkpoint_open(dir, &e)};
-    f.model = f.checkpoint ? model_open(f.checkpoint, &e) : NULL;
-    if (!f.model)
-        fail_msg("%s", e.text);
+    struct fixture f = {.n_context = 0};
+    f.model = golden_open_model(dir, &f.checkpoint);
     f.n_vocab = (size_t)model_info(f.model)->vocab_size;
     f.n_context = min_int(MOST, model_info(f.model)->max_positions);
     random_state = 7;
@@ -428,51 +423,24 @@ static void test_rounding(void **state)
 
 /* ---- the list of tests ----------------------------------------------------------------------- */
 
-static struct CMUnitTest tests[MAX_TESTS];
-static size_t n_tests;
-
-static void add_test(const char *name, const char *dir, void (*function)(void **state))
+static void add_quantised(const char *dir)
 {
-    char full[512];
-    snprintf(full, sizeof full, "%s %s", name, dir);
-    assert_true(n_tests < MAX_TESTS);
-    tests[n_tests].name = strdup(full);
-    tests[n_tests].test_func = function;
-    tests[n_tests++].initial_state = strdup(dir);
+    list_add("threads", dir, test_threads);
 }
 
-static void add_dirs(const char *parent, bool threads_only)
+static void add_dir(const char *dir)
 {
-    struct dirent **entries;
-    const int n = scandir(parent, &entries, NULL, alphasort);
-    for (int i = 0; i < n; i++) {
-        char *const dir = file_join(parent, entries[i]->d_name);
-        char *const config = file_join(dir, "config.json");
-        if (file_exists(config)) {
-            add_test("threads", dir, test_threads);
-            if (!threads_only) {
-                add_test("batch", dir, test_batch);
-                add_test("rounding", dir, test_rounding);
-            }
-        }
-        free(config);
-        free(dir);
-        free(entries[i]);
-    }
-    free(entries);
+    list_add("threads", dir, test_threads);
+    list_add("batch", dir, test_batch);
+    list_add("rounding", dir, test_rounding);
 }
 
 int main(void)
 {
-    add_dirs("tests/golden", false);
-    add_dirs("tests/golden/quantised", true);
-    add_test("pool", "tests/golden/llama-bias", test_pool);
-    add_test("stop", "tests/golden/llama-bias", test_stop);
-    add_test("stop", "tests/golden/mixtral", test_stop);
-    const int n_failed = _cmocka_run_group_tests("sequences", tests, n_tests, NULL, NULL);
-    for (size_t i = 0; i < n_tests; i++) {
-        free(tests[i].initial_state);
-        free((void *)(uintptr_t)tests[i].name);
-    }
-    return n_failed != 0;
+    list_walk("tests/golden", "config.json", add_dir);
+    list_walk("tests/golden/quantised", "config.json", add_quantised);
+    list_add("pool", "tests/golden/llama-bias", test_pool);
+    list_add("stop", "tests/golden/llama-bias", test_stop);
+    list_add("stop", "tests/golden/mixtral", test_stop);
+    return list_run("sequences");
 }

@@ -27,6 +27,7 @@
 #include "core/kernels/kernels.h"
 #include "core/kernels/rungs.h"
 #include "tests/kernels/bench.h"
+#include "tests/random.h"
 
 #if defined(CASES)
 enum { N_CASES = CASES };
@@ -40,28 +41,12 @@ static const struct kernels *scalar;
 static unsigned long seed = 20240229;
 static char parameters[256]; /* of the case that runs now */
 
-/* ---- random numbers (splitmix64, Steele et al. 2014) ---- */
-
-static uint64_t random_state;
-
-static uint64_t random_bits(void)
-{
-    uint64_t z = random_state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
+/* ---- random numbers ---- */
 
 /* In [0, n). */
 static size_t random_below(size_t n)
 {
     return (size_t)(random_bits() % n);
-}
-
-/* In [-1, 1). */
-static float random_unit(void)
-{
-    return (float)((double)(int64_t)random_bits() * 0x1p-63);
 }
 
 /* Mostly small and odd, sometimes around the sizes at which the kernels cut. */

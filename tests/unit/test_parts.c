@@ -8,7 +8,6 @@
 #include "tests/random.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_PARTS = 5, MANY_ROWS = 128, MOST_ROWS = 1000, MOST_POSITION = 3000, WINDOW = 100 };
 

@@ -12,16 +12,8 @@
 #include "tests/random.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- random numbers -------------------------------------------------------------------------- */
-
-static float random_unit(void)
-{
-    return (float)((double)(int64_t)random_bits() * 0x1p-63);
-}
 
 /* ---- a matrix and how it is stored ----------------------------------------------------------- */
 

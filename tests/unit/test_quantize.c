@@ -9,7 +9,6 @@
 #include "core/quantize.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,8 +6,6 @@
 
 #include "models/work.h"
 
-#include <stdio.h>
-
 struct opened {
     struct checkpoint *checkpoint;
     struct model *model;

@@ -12,18 +12,33 @@
 static const char *const end_names[] = {
     [REPLY_OPEN] = NULL, [REPLY_LENGTH] = "length", [REPLY_STOP] = "stop"};
 
+/* null with --print-ids. */
+static void write_text(const struct batch_work *w, struct buffer *out)
+{
+    const struct reply *r = &w->reply;
+    if (w->line.asked.print_ids)
+        json_out_null(out, "text");
+    else
+        json_out_text(out, "text", r->stream.collected.data, r->stream.collected.n);
+}
+
+static void write_ids(const struct batch_work *w, struct buffer *out)
+{
+    if (w->line.wants_ids || w->line.asked.print_ids)
+        json_out_ids(out, "ids", w->reply.ids.id, w->reply.ids.n);
+}
+
 /* ---- our own shape --------------------------------------------------------------------------- */
 
 static void write_plain(const struct batch_work *w, struct buffer *out)
 {
     const struct reply *r = &w->reply;
-    json_out_text(out, "text", r->stream.collected.data, r->stream.collected.n);
+    write_text(w, out);
     json_out_string(out, "finish_reason", end_names[r->end]);
     json_out_unsigned(out, "prompt_tokens", w->ids.n);
     json_out_unsigned(out, "completion_tokens", r->ids.n);
     json_out_unsigned(out, "seed", w->sampling.seed);
-    if (w->line.wants_ids)
-        json_out_ids(out, "ids", r->ids.id, r->ids.n);
+    write_ids(w, out);
     if (w->line.wants_logprobs)
         reply_write_logprobs(r, out);
 }
@@ -69,9 +84,8 @@ static void write_completion(const struct batch_work *w, const char *model, stru
     json_out_open(out, "choices", '[');
     json_out_open(out, NULL, '{');
     json_out_unsigned(out, "index", 0);
-    json_out_text(out, "text", r->stream.collected.data, r->stream.collected.n);
-    if (w->line.wants_ids)
-        json_out_ids(out, "ids", r->ids.id, r->ids.n);
+    write_text(w, out);
+    write_ids(w, out);
     reply_write_logprobs(r, out);
     json_out_string(out, "finish_reason", end_names[r->end]);
     json_out_close(out, '}');

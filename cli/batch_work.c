@@ -48,6 +48,12 @@ static bool make_ids(const struct batch_tools *tools, struct batch_work *w, stru
     return true;
 }
 
+/* Whether a line asks for what only a tokenizer can do. */
+static bool needs_tokenizer(const struct batch_line *line)
+{
+    return line->prompt_ids.n == 0 || line->stop.n > 0 || line->wants_logprobs;
+}
+
 /* is_text: the ids are the tokenizer's, so what the model lacks is the directory's fault. */
 static void check_ids(const struct batch_tools *tools, struct batch_work *w, bool is_text)
 {
@@ -110,6 +116,11 @@ struct batch_work *batch_work_new(const struct batch_tools *tools, struct batch_
     *line = (struct batch_line){.number = 0};
     if (w->line.error.code != ERR_NONE)
         return w;
+    if (!tools->encoder && needs_tokenizer(&w->line)) {
+        err_set(&w->line.error, ERR_USAGE,
+                "without a tokenizer the prompt must be ids, without stop and logprobs");
+        return w;
+    }
     const bool is_text = w->line.prompt_ids.n == 0;
     bool ok = make_ids(tools, w, e);
     if (ok)

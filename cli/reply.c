@@ -14,7 +14,7 @@ static bool look_back(struct reply *r, struct err *e)
     struct bytes unused;
     for (size_t i = 0; i < prompt->n; i++) {
         sampler_accept(r->sampler, prompt->id[i]);
-        if (!decoder_next(r->decoder, prompt->id[i], &unused, e))
+        if (r->decoder && !decoder_next(r->decoder, prompt->id[i], &unused, e))
             return false;
     }
     return true;
@@ -31,8 +31,8 @@ bool reply_begin(struct reply *r, const struct reply_request *request, struct er
     r->sampler = sampler_new(request->sampling, n_vocab, n_most, e);
     if (!r->sampler)
         return false;
-    r->decoder = decoder_new(l->tokenizer, request->o->special, e);
-    if (!r->decoder)
+    r->decoder = l->tokenizer ? decoder_new(l->tokenizer, request->o->special, e) : NULL;
+    if (l->tokenizer && !r->decoder)
         return false;
     const size_t n = request->prompt->n;
     const int32_t last = n > 0 ? request->prompt->id[n - 1] : -1;
@@ -47,9 +47,9 @@ bool reply_begin(struct reply *r, const struct reply_request *request, struct er
 /* A token that belongs to the answer. */
 static bool put(struct reply *r, const float *logits, int32_t id, struct err *e)
 {
-    struct bytes text;
+    struct bytes text = {.size = 0};
     const int n_vocab = model_info(r->request.loaded->model)->vocab_size;
-    return ids_push(&r->ids, id, e) && decoder_next(r->decoder, id, &text, e) &&
+    return ids_push(&r->ids, id, e) && (!r->decoder || decoder_next(r->decoder, id, &text, e)) &&
            (!r->chances || reply_chances_add(r->chances, logits, n_vocab, id, text, e)) &&
            stream_put(&r->stream, (const char *)text.data, text.size, e);
 }

@@ -31,7 +31,7 @@ struct reply_request {
 struct reply {
     struct reply_request request;
     struct sampler *sampler;
-    struct decoder *decoder;
+    struct decoder *decoder; /* NULL without a tokenizer: there is no text */
     struct stream stream; /* collects the text */
     struct ids ids;       /* of the answer, without the one that ended it */
     enum reply_end end;

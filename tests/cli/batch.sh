@@ -71,6 +71,29 @@ sort "$tmp/out" >"$tmp/sorted_out"
 sort "$tmp/expected" >"$tmp/sorted"
 same "any order gives the same lines" "$tmp/sorted" "$tmp/sorted_out"
 
+# Ids in place of text; where there is no tokenizer, of ids alone.
+cat >"$tmp/ids" <<'END'
+{"custom_id":"ids","prompt":[1,2,3],"max_tokens":5,"seed":3}
+{"custom_id":"o","method":"POST","url":"/v1/completions","body":{"prompt":[1,2,3],"max_tokens":5,"seed":3}}
+{"custom_id":"text","prompt":"A dog","max_tokens":5,"temperature":0}
+{"custom_id":"stop","prompt":[1,2,3],"max_tokens":5,"stop":"x"}
+{"custom_id":"logprobs","prompt":[1,2,3],"max_tokens":5,"logprobs":1}
+END
+succeeds "--print-ids" batch --ordered --print-ids "$tmp/ids"
+has "ids for a text" '^{"custom_id":"text","text":null,"finish_reason":"length",.*"ids":\[[0-9,]*\]}$'
+prints "as generate prints them" "$(sed -n 's/^{"custom_id":"text".*\[\(.*\)\]}$/\1/p' "$tmp/out" | tr , '\n')
+" --temp 0 -n 5 --print-ids "A dog"
+ids=$("$TGEN" --seed 3 -n 5 -m tests/golden/ctrl --ids "1 2 3" --print-ids | paste -sd, -)
+run batch --ordered --print-ids -m tests/golden/ctrl "$tmp/ids"
+if [ $code -eq 1 ]; then ok "without a tokenizer"; else fail "without a tokenizer" "exit $code: $(peek "$tmp/err")"; fi
+has "that is noted" '^tgen: note: only ids: tests/golden/ctrl: no tokenizer' "$tmp/err"
+has "ids for ids" "^{\"custom_id\":\"ids\",\"text\":null,.*\"ids\":\[$ids\]}\$"
+has "and in OpenAI's shape" "\"custom_id\":\"o\",.*\"text\":null,\"ids\":\[$ids\],\"logprobs\":null"
+for name in text stop logprobs; do
+    has "not for $name" "^{\"custom_id\":\"$name\",\"line\":[345],\"error\":\"without a tokenizer the prompt must be ids"
+done
+refuses "without --print-ids" 3 "tests/golden/ctrl: no tokenizer" batch -m tests/golden/ctrl "$tmp/ids"
+
 # The options are the defaults of lines.
 printf '{"prompt":"Once upon a time"}\n{"prompt":"The old king","custom_id":"2","temperature":1.5,"max_tokens":3}\n' >"$tmp/two"
 succeeds "options" batch --ordered --temp 0 -n 2 --stop Lily "$tmp/two"

@@ -19,8 +19,7 @@ void json_out_null(struct buffer *t, const char *key);
 void json_out_ids(struct buffer *t, const char *key, const int32_t *ids, size_t n); /* a list */
 void json_out_raw(struct buffer *t, const char *key, const char *json, size_t n);   /* as it is */
 
-/* The name of a member, for one that may hold a byte 0; its value is written next, without a key.
- */
+/* The name of a member, for one that may hold a byte 0; its value is written next, with no key. */
 void json_out_name(struct buffer *t, const char *name, size_t n);
 
 /* text[0..n) in quotation marks and nothing else: what JSON and a table for people both print. */

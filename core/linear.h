@@ -88,9 +88,7 @@ void linear_share(const struct worker *w, int n_out, size_t *begin, size_t *end)
  * same number of whole parts. */
 bool linear_shares_parts(const struct worker *w, int n_out, int n_parts);
 
-/* y[i, :] = scale * (W x[i, :] + b) for x [n, n_in] in f32, all outputs computed by the caller
- * alone.
- */
+/* y[i, :] = scale * (W x[i, :] + b) for x [n, n_in] in f32, all outputs by the caller alone. */
 void linear_apply_alone(const struct kernels *kernels, const struct linear *l, const float *x,
                         size_t x_stride, size_t n, float *y, size_t y_stride);
 

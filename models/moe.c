@@ -251,17 +251,24 @@ static void run_range(struct worker *w, const struct pass *p, int layer, const s
     }
 }
 
-/* A product of every expert that has rows. Where the tokens are few, so that it is their weights
- * that take the time, they are dealt out as one; else each is shared out. */
+/* Whether it is the weights of n experts that take the time, so that these are dealt out as one.
+ * Transposed ones are slow in pieces: they wait until each expert has many rows. */
+static bool are_read(const struct pass *p, const struct linear *like, size_t n)
+{
+    enum { FEW = 8 };
+    const size_t n_slots = (size_t)(p->n * p->spec->moe.num_experts_per_tok);
+    return p->n <= FEW || (like->transposed && n_slots <= FEW * n);
+}
+
+/* A product of every expert that has rows: they are dealt out as one, or each is shared out. */
 static void each_expert(struct worker *w, const struct pass *p, int layer,
                         const struct linear *like, struct operand *in, expert_product *run)
 {
-    enum { FEW = 8 };
     size_t begin, end, n = 0;
     linear_prepare(w, like, in);
     for (int e = 0; e < p->spec->moe.num_experts; e++)
         n += has_rows(p, e);
-    if (p->n <= FEW) {
+    if (are_read(p, like, n)) {
         struct deal d = linear_deal(w, like, n);
         while (deal_next(w, &d, &begin, &end))
             run_range(w, p, layer, like, in, run, begin, end);

@@ -194,8 +194,7 @@ static bool run_bpe(const struct decode_step *d, struct step_state *s, struct te
     return text_add(out, in->data + done, in->n - done);
 }
 
-/* English spacing put right in place, in this order: huggingface/tokenizers, decoders/wordpiece.rs.
- */
+/* English spacing put right in place, in the order of huggingface/tokenizers' wordpiece.rs. */
 static void clean_up(struct text *t)
 {
     static const char *const rules[][2] = {

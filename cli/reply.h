@@ -32,8 +32,8 @@ struct reply {
     struct reply_request request;
     struct sampler *sampler;
     struct decoder *decoder; /* NULL without a tokenizer: there is no text */
-    struct stream stream; /* collects the text */
-    struct ids ids;       /* of the answer, without the one that ended it */
+    struct stream stream;    /* collects the text */
+    struct ids ids;          /* of the answer, without the one that ended it */
     enum reply_end end;
     struct reply_chances *chances; /* NULL unless logprobs are wanted */
 };

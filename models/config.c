@@ -320,9 +320,11 @@ void config_layers(struct config *c, struct model_spec *spec)
     if (c->failed)
         return;
     spec->layers = arena_array(c->arena, (size_t)spec->num_hidden_layers, sizeof *spec->layers);
-    if (!spec->layers)
+    if (!spec->layers) {
         c->failed = !err_no_memory(c->e);
-    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
+        return;
+    }
+    for (int i = 0; i < spec->num_hidden_layers; i++)
         spec->layers[i].attention_scale = (float)(1 / sqrt(spec->head_dim));
 }
 

@@ -8,9 +8,8 @@
 static bool open_tokenizer(struct batch_tools *tools, struct err *e)
 {
     struct loaded *l = &tools->loaded;
-    const bool needed = !tools->o->print_ids;
     if (!load_tokenizer(l, true, e)) {
-        if (needed || e->code != ERR_LOAD)
+        if (!tools->o->print_ids || e->code != ERR_LOAD)
             return false;
         terminal_note(tools->o->quiet, "only ids: %s", e->text);
         *e = (struct err){.code = ERR_NONE};

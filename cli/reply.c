@@ -31,8 +31,7 @@ bool reply_begin(struct reply *r, const struct reply_request *request, struct er
     r->sampler = sampler_new(request->sampling, n_vocab, n_most, e);
     if (!r->sampler)
         return false;
-    r->decoder = l->tokenizer ? decoder_new(l->tokenizer, request->o->special, e) : NULL;
-    if (l->tokenizer && !r->decoder)
+    if (l->tokenizer && (r->decoder = decoder_new(l->tokenizer, request->o->special, e)) == NULL)
         return false;
     const size_t n = request->prompt->n;
     const int32_t last = n > 0 ? request->prompt->id[n - 1] : -1;

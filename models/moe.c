@@ -253,7 +253,7 @@ static void run_range(struct worker *w, const struct pass *p, int layer, const s
 
 /* Whether it is the weights of n experts that take the time, so that these are dealt out as one.
  * Transposed ones are slow in pieces: they wait until each expert has many rows. */
-static bool are_read(const struct pass *p, const struct linear *like, size_t n)
+static bool are_one_list(const struct pass *p, const struct linear *like, size_t n)
 {
     enum { FEW = 8 };
     const size_t n_slots = (size_t)(p->n * p->spec->moe.num_experts_per_tok);
@@ -268,7 +268,7 @@ static void each_expert(struct worker *w, const struct pass *p, int layer,
     linear_prepare(w, like, in);
     for (int e = 0; e < p->spec->moe.num_experts; e++)
         n += has_rows(p, e);
-    if (are_read(p, like, n)) {
+    if (are_one_list(p, like, n)) {
         struct deal d = linear_deal(w, like, n);
         while (deal_next(w, &d, &begin, &end))
             run_range(w, p, layer, like, in, run, begin, end);

@@ -53,6 +53,19 @@ struct product {
     bool add;
 };
 
+/*
+ * How many inputs the first of an output's two partial sums covers. A long transposed matrix that
+ * is not quantised is always summed in two halves of n_in, whatever the number of threads, so that
+ * two workers can each stream half of the rows: reading a column slice of every row reaches half
+ * the bandwidth. All others have one sum, of n_in.
+ */
+static size_t first_sum(const struct linear *l)
+{
+    enum { LEAST = 512, GRAIN_K = 64 };
+    const size_t n_in = (size_t)l->n_in;
+    return l->transposed && !l->quant && n_in >= LEAST ? n_in / 2 / GRAIN_K * GRAIN_K : n_in;
+}
+
 /* The form of x that suits a matrix best. */
 static struct operand_kind best_kind(const struct kernels *kernels, const struct linear *l)
 {
@@ -62,8 +75,10 @@ static struct operand_kind best_kind(const struct kernels *kernels, const struct
                                      group, l->quant->order};
     const bool is_bf16 = l->quant ? !l->transposed && quant_meets_bf16(kernels, l->quant)
                                   : l->dtype == DTYPE_BF16 && kernels->linear_rows_bf16;
-    if (is_bf16)
-        return (struct operand_kind){.form = OPERAND_BF16};
+    if (is_bf16) {
+        const bool quads = l->transposed && kernels->to_quads;
+        return (struct operand_kind){.form = OPERAND_BF16, .n_first = quads ? first_sum(l) : 0};
+    }
     return (struct operand_kind){.form = OPERAND_F32};
 }
 
@@ -154,19 +169,6 @@ static void apply_range(const struct product *p, size_t begin, size_t end)
         apply_block(p, begin, stop);
         begin = stop;
     }
-}
-
-/*
- * How many inputs the first of an output's two partial sums covers. A long transposed matrix that
- * is not quantised is always summed in two halves of n_in, whatever the number of threads, so that
- * two workers can each stream half of the rows: reading a column slice of every row reaches half
- * the bandwidth. All others have one sum, of n_in.
- */
-static size_t first_sum(const struct linear *l)
-{
-    enum { LEAST = 512, GRAIN_K = 64 };
-    const size_t n_in = (size_t)l->n_in;
-    return l->transposed && !l->quant && n_in >= LEAST ? n_in / 2 / GRAIN_K * GRAIN_K : n_in;
 }
 
 static void to_second_sum(struct product *p)

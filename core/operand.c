@@ -93,8 +93,12 @@ static void make_row(const struct kernels *kernels, const struct operand *o, siz
 {
     const float *const x = o->x + i * o->x_stride;
     const struct operand_kind *const kind = &o->kind;
-    if (kind->form == OPERAND_BF16)
-        kernels->to_bf16((uint16_t *)(void *)to, x, o->n_k);
+    uint16_t *const bf16 = (void *)to;
+    if (kind->form == OPERAND_BF16 && kind->n_first) {
+        kernels->to_quads(bf16, x, kind->n_first);
+        kernels->to_quads(bf16 + kind->n_first, x + kind->n_first, o->n_k - kind->n_first);
+    } else if (kind->form == OPERAND_BF16)
+        kernels->to_bf16(bf16, x, o->n_k);
     else if (kind->order)
         make_ordered(kernels, o, x, to);
     else
@@ -106,6 +110,7 @@ static bool is_made(const struct operand *o, const struct operand_kind *kind)
 {
     const uint32_t *const a = o->kind.order, *const b = kind->order;
     return o->kind.form == kind->form && o->kind.group == kind->group &&
+           o->kind.n_first == kind->n_first &&
            (a == b || (a && b && memcmp(a, b, o->n_k * sizeof *a) == 0));
 }
 

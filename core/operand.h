@@ -18,11 +18,13 @@ enum operand_form {
     OPERAND_I8_SPLIT /* codes in the order that weights of 4 bits ask for (kernels.h) */
 };
 
-/* A form with its parameters; group and order are for int8 alone. */
+/* A form with its parameters: group and order are for int8 alone, n_first for bf16. */
 struct operand_kind {
     enum operand_form form;
     size_t group;
     const uint32_t *order; /* [n_k] or NULL: which value comes when; borrowed */
+    size_t n_first; /* quads (to_quads), of so many values, a multiple of 4 or all, before those
+                       of the others; 0: in the order of k */
 };
 
 /* Where forms are made: room for n_rows rows of all workers together, and for a few rows of each

@@ -186,6 +186,15 @@ static void keep_off(struct work *work, size_t first)
                                work->group * LANES);
 }
 
+/* And so is a row of h, in the order that linear_cols_bf16 wants. */
+static void keep_h(struct work *work, size_t i)
+{
+    const struct kernels *const kernels = work->kernels;
+    const size_t n = work->n;
+    (kernels->to_quads ? kernels->to_quads : kernels->to_bf16)(work->h_bf16 + i * round_up(n, 32),
+                                                               work->h + i * n, n);
+}
+
 static void begin_group(struct work *work, size_t g)
 {
     const size_t n = work->group, first = g * n, stride = work->stride;
@@ -297,7 +306,7 @@ static void begin_block(struct work *work, const struct quantize_source *from, s
     for (size_t i = 0; i < n; i++) {
         work->h[i * (n + 1)] = (float)squares[i];
         work->h_inverse[i] = (float)(1 / squares[i]);
-        work->kernels->to_bf16(work->h_bf16 + i * round_up(n, 32), work->h + i * n, n);
+        keep_h(work, i);
     }
     for (size_t g = 0; g < work->n_groups; g++)
         quantize_weigh_group(cost + g * work->group, work->group, work->weights + g * work->group);

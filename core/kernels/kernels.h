@@ -57,10 +57,10 @@ enum { SCALE_E8M0_HALF = N_WEIGHT_TYPES };
  * for i in [0, n_x) and r in [0, n_w). The kernel may be handed any window of rows r.
  *   linear_rows: w(r, k) is w[r * w_stride + k]    (torch.nn.Linear, [out, in])
  *   linear_cols: w(r, k) is w[k * w_stride + r]    (GPT-2's Conv1D, [in, out])
- * Strides count elements. The sum's order is a function of k alone; what is added to y is rounded
- * before, as it would be on its way through memory. Where n_first, a multiple of 32, is not 0,
- * there are two sums: of the first n_first values of k and then, added to y without a bias, of the
- * others.
+ * Strides count elements. The sum's order is a function of k and n_k alone; what is added to y is
+ * rounded before, as it would be on its way through memory. Where n_first, a multiple of 32, is not
+ * 0, there are two sums: of the first n_first values of k and then, added to y without a bias, of
+ * the others.
  */
 struct linear_args {
     float *y;
@@ -211,8 +211,9 @@ struct kernels {
     void (*linear_cols[N_WEIGHT_TYPES])(const struct linear_args *a);
 
     /* ROUNDED. linear_rows[WEIGHT_BF16] and linear_cols[WEIGHT_BF16] with x in bf16 as well, as
-     * to_bf16 makes it: rows of x are zero up to a multiple of 32 values. NULL where the level has
-     * no instruction for it. */
+     * to_bf16 makes it: rows of x are zero up to a multiple of 32 values. In columns as to_quads
+     * makes it where the level has that, each sum by itself. NULL where the level has no
+     * instruction for it. */
     void (*linear_rows_bf16)(const struct linear_args *a);
     void (*linear_cols_bf16)(const struct linear_args *a);
 
@@ -238,6 +239,11 @@ struct kernels {
     /* EXACT. n f32 -> bf16, to the nearest, ties to even, NaNs stay NaNs; zero up to a multiple of
      * 32 values. */
     void (*to_bf16)(uint16_t *out, const float *in, size_t n);
+
+    /* EXACT. The same in the order of linear_cols_bf16 where that reads the quarters of a sum's
+     * rows of weights side by side: quad i has the values i, q + i, 2 q + i and 3 q + i, zeros for
+     * those from n on; q, the number of quads, is n / 4, rounded up. NULL elsewhere. */
+    void (*to_quads)(uint16_t *out, const float *in, size_t n);
 
     /* EXACT. A row for linear_i8: code = in * (127 / max |in|) to the nearest whole, ties to even,
      * scale = max |in| / 127, in groups of 32, 64 or 128; a group that is tiny (below 1e-30) is

@@ -290,6 +290,7 @@ void kernels_amx_fill(struct kernels *k)
 {
     k->linear_rows_bf16 = linear_rows_bf16;
     k->linear_cols_bf16 = linear_cols_bf16;
+    k->to_quads = NULL;
     k->peak[PEAK_BF16] = peak_bf16;
     k->peak[PEAK_INT8] = peak_int8;
     /* tiles take a cycle for each row */

@@ -27,10 +27,10 @@
  * by side.
  */
 enum {
-    BF_LANES = 32,    /* bf16 in a vector */
-    BF_FEW = 8,       /* rows of x up to which streams are read */
-    BF_SEVERAL = 16,  /* up to which blocks do not pay that are packed first */
-    BF_COLS_FEW = 12, /* long pieces pay for longer here: a strip's rows are far apart */
+    BF_LANES = 32,        /* bf16 in a vector */
+    BF_FEW = 8,           /* rows of x up to which streams are read */
+    BF_SEVERAL = 16,      /* up to which blocks do not pay that are packed first */
+    BF_COLS_SEVERAL = 12, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
     BF_W_SEVERAL = 8,
@@ -40,7 +40,9 @@ enum {
     BF_LONG = 512,        /* values of a row from which on few rows of x ask for it */
     BF_AHEAD = 36 * LINE, /* bytes; 34 to 38 lines are best on Zen 5, from 40 on slower */
     BF_ROWS_TURN = 64,
-    BF_ORDER = 4, /* rows of x up to which strips are asked for in order */
+    BF_COLS_AHEAD = 24 * LINE,
+    BF_QUADS = 4,        /* of a strip, for several rows of x: their sums are loaded less often */
+    BF_QUADS_AHEAD = 12, /* lines */
     BF_SUMS = 4096,
     BF_COLS = 64,
     BF_COLS_V = BF_COLS / V_LANES,
@@ -543,18 +545,59 @@ static void linear_rows_f8(const struct linear_f8_args *a)
 
 /* ---- columns ---- */
 
-/* Rows k and k + 1 of the matrix, n columns from c on, as pairs: of 8 columns the first four are in
- * low and the others in high, and so are their sums. Behind the last row comes one of zeros. */
-INLINE void bf_columns(vi *low, vi *high, const struct linear_args *a, size_t k, size_t c, size_t n)
+/* Rows of each quarter of a sum; the last ones may have fewer, or none. Rows i of all four are a
+ * quad, whose values x has side by side: four streams, as rows_few reads them, are what memory is
+ * fastest at. */
+INLINE size_t bf_quarter(size_t n_k)
 {
-    const uint16_t *const row = (const uint16_t *)a->w + k * a->w_stride + c;
-    const bool whole = n >= BF_LANES, second = k + 1 < a->n_k;
-    const vi first_row = whole ? bf_load(row) : bf_load_part(row, n);
-    vi second_row = vi_set(0);
-    if (second)
-        second_row = whole ? bf_load(row + a->w_stride) : bf_load_part(row + a->w_stride, n);
-    *low = (vi)_mm512_unpacklo_epi16((__m512i)first_row, (__m512i)second_row);
-    *high = (vi)_mm512_unpackhi_epi16((__m512i)first_row, (__m512i)second_row);
+    return (n_k + 3) / 4;
+}
+
+/* How many quads have all four rows. */
+INLINE size_t bf_whole_quads(size_t n_k)
+{
+    const size_t before = 3 * bf_quarter(n_k);
+    return n_k > before ? n_k - before : 0;
+}
+
+/* V_LANES quads from i on of n values, or as many as there are. */
+INLINE void bf_put_quads(uint16_t *out, const float *in, size_t n, size_t i, bool whole)
+{
+    const vi low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+    const size_t quarter = bf_quarter(n), n_quads = at_most(quarter - i, V_LANES);
+    vi values[4];
+    UNROLLED_FOR (size_t s = 0; s < 4; s++) {
+        const size_t first = whole ? s * quarter + i : at_most(s * quarter + i, n);
+        values[s] = bf16_upper(whole ? v_load(in + first)
+                                     : v_load_part(in + first, at_most(n - first, n_quads)));
+    }
+    const vi pairs[] = {(values[0] >> 16 & 0xffff) | (values[1] & ~0xffff),
+                        (values[2] >> 16 & 0xffff) | (values[3] & ~0xffff)};
+    UNROLLED_FOR (size_t half = 0; half < 2; half++) {
+        const __m512i lanes = (__m512i)(low + (int32_t)half * 8);
+        const vf quads = (vf)_mm512_permutex2var_epi32((__m512i)pairs[0], lanes, (__m512i)pairs[1]);
+        float *const to = (float *)(void *)(out + 4 * i) + half * V_LANES;
+        if (whole)
+            v_store(to, quads);
+        else if (2 * n_quads > half * V_LANES)
+            v_store_part(to, quads, at_most(2 * n_quads - half * V_LANES, V_LANES));
+    }
+}
+
+static void to_quads(uint16_t *out, const float *in, size_t n)
+{
+    const size_t whole = bf_whole_quads(n);
+    size_t i = 0;
+    for (; i + V_LANES <= whole; i += V_LANES)
+        bf_put_quads(out, in, n, i, true);
+    for (; i < bf_quarter(n); i += V_LANES)
+        bf_put_quads(out, in, n, i, false);
+}
+
+/* n columns of a row, zeros where it is NULL. */
+INLINE vi bf_columns_of(const uint16_t *row, size_t n)
+{
+    return !row ? vi_set(0) : n >= BF_LANES ? bf_load(row) : bf_load_part(row, n);
 }
 
 /* The sums of n columns from c on, at most BF_LANES, which are lows and highs side by side. */
@@ -580,127 +623,154 @@ INLINE size_t bf_to_line(const struct linear_args *a, size_t c)
 }
 
 /* What few rows of x meet at once: n columns from c on, of which a vector takes the `first` ones,
- * and their sums [n_x, stride], in vectors. */
+ * and their sums, in vectors: of BF_LANES columns those of each row of x. */
 struct bf_part {
-    size_t c, n, first, stride;
+    size_t c, n, first;
     float *sums;
 };
 
-/* sums += values [k, k + n_k) of x times their rows. Meanwhile `ahead` is asked for or, where that
- * is NULL, the two rows behind these are read, which lie at once behind them. */
-INLINE void bf_strip(const struct linear_args *a, const struct bf_part *p, size_t k, size_t n_k,
-                     size_t strip_k, struct ahead *ahead)
+/* sums += n_q quads, a constant, from i on of n_x rows of x times their rows, in pairs: of 8
+ * columns the first four are in low and the others in high, and so are their sums. */
+INLINE void bf_strip(const struct linear_args *a, const struct bf_part *p, size_t i, size_t n_q,
+                     size_t n_x, bool whole)
 {
-    const volatile char *next = (const volatile char *)bf_w(a, k + 2, 0);
-    const volatile char *const end = (const volatile char *)bf_w(a, a->n_k, 0);
+    const size_t ahead = n_q == 1 ? stream_ahead(BF_COLS_AHEAD) / 2 : BF_QUADS_AHEAD * BF_LANES;
+    const size_t behind = n_q * a->w_stride, quarter = bf_quarter(a->n_k);
+    const size_t asked = ahead / p->n * behind + ahead % p->n;
+    const uint16_t *rows[4 * BF_QUADS];
     float *sums = p->sums;
+    UNROLLED_FOR (size_t j = 0; j < 4 * n_q; j++) {
+        const size_t row = j % 4 * quarter + i + j / 4;
+        rows[j] = whole || row < a->n_k ? bf_w(a, row, p->c) : NULL;
+    }
     for (size_t c = 0, n = p->first; c < p->n; c += n, n = BF_LANES) {
-        vi low[STRIP_K / 2], high[STRIP_K / 2];
-        if (ahead)
-            strips_turn(ahead, strip_k);
-        else if (next + LINE < end) {
-            (void)next[0];
-            (void)next[LINE];
+        const size_t n_c = at_most(p->n - c, n);
+        const size_t ask = asked + c + (c + ahead % p->n < p->n ? 0 : behind - p->n);
+        vi low[2 * BF_QUADS], high[2 * BF_QUADS];
+        UNROLLED_FOR (size_t j = 0; j < 4 * n_q; j++)
+            if (!whole)
+                break;
+            else if (n_q == 1 || kernels_asks_early)
+                stream_ask(rows[j] + ask, kernels_passes_l2);
+            else
+                __builtin_prefetch(rows[j] + ask, 0, 2);
+        UNROLLED_FOR (size_t j = 0; j < 2 * n_q; j++) {
+            const uint16_t *const one = rows[2 * j], *const other = rows[2 * j + 1];
+            const __m512i x = (__m512i)bf_columns_of(whole || one ? one + c : NULL, n_c);
+            const __m512i y = (__m512i)bf_columns_of(whole || other ? other + c : NULL, n_c);
+            low[j] = (vi)_mm512_unpacklo_epi16(x, y);
+            high[j] = (vi)_mm512_unpackhi_epi16(x, y);
         }
-        UNROLLED_FOR (size_t j = 0; j < n_k; j += 2)
-            bf_columns(&low[j / 2], &high[j / 2], a, k + j, p->c + c, at_most(p->n - c, n));
-        for (size_t i = 0; i < a->n_x; i++) {
-            float *const at = sums + i * p->stride;
-            vf first = v_load(at), second = v_load(at + V_LANES);
-            UNROLLED_FOR (size_t j = 0; j < n_k; j += 2) {
-                const vi x = bf_pair(bf_x(a, i) + k + j);
-                first = bf_dot(first, low[j / 2], x);
-                second = bf_dot(second, high[j / 2], x);
+        for (size_t row = 0; row < n_x; row++, sums += BF_LANES) {
+            vf first = v_load(sums), second = v_load(sums + V_LANES);
+            UNROLLED_FOR (size_t j = 0; j < 2 * n_q; j++) {
+                const vi x = bf_pair(bf_x(a, row) + 4 * i + 2 * j);
+                first = bf_dot(first, low[j], x);
+                second = bf_dot(second, high[j], x);
             }
-            v_store(at, first);
-            v_store(at + V_LANES, second);
+            v_store(sums, first);
+            v_store(sums + V_LANES, second);
         }
-        sums += BF_LANES;
-        next += 2 * LINE;
     }
 }
 
 static void bf_finish_part(const struct linear_args *a, const struct bf_part *p)
 {
-    for (size_t i = 0; i < a->n_x; i++) {
-        const float *sums = p->sums + i * p->stride;
-        for (size_t c = 0, n = p->first; c < p->n; c += n, n = BF_LANES, sums += BF_LANES)
+    const float *sums = p->sums;
+    for (size_t c = 0, n = p->first; c < p->n; c += n, n = BF_LANES)
+        for (size_t i = 0; i < a->n_x; i++, sums += BF_LANES)
             bf_finish_columns(a, i, p->c + c, sums, at_most(p->n - c, n));
-    }
 }
 
-/* Whether a matrix is best read in order, two rows at a time, without hints: a single stream is
- * what processors foresee best. Four rows and the sums stay in L1. */
-static bool bf_is_stream(const struct linear_args *a)
-{
-    enum { MOST = 1664 };
-    return a->n_x == 1 && a->n_w == a->w_stride && a->n_w <= MOST;
-}
-
-/* Columns for few rows of x: strips of strip_k rows, or of fewer at the end. */
-INLINE void bf_cols_few(const struct linear_args *a, size_t strip_k)
+/* Columns for few rows of x: strips of n_q quads, or of one at the end. */
+INLINE void bf_cols_few(const struct linear_args *a, size_t n_q, size_t n_x)
 {
     float sums[BF_SUMS] __attribute__((aligned(64)));
-    const size_t stride = BF_SUMS / (a->n_x ? a->n_x : 1) / BF_LANES * BF_LANES;
+    const size_t whole = bf_whole_quads(a->n_k);
     for (size_t c = 0, n; c < a->n_w; c += n) {
         const size_t first = bf_to_line(a, c), over = BF_LANES - first;
-        n = at_most(a->n_w - c, stride - over);
-        const struct bf_part p = {c, n, first, stride, sums};
-        struct ahead ahead =
-            strips_of(bf_w(a, 0, c) - over, 2 * a->w_stride, 2 * (n + over), a->n_k, strip_k);
-        ahead.past_l2 = kernels_passes_l2; /* a vector is a line: none is come back to */
-        const size_t n_sums = (n + over + BF_LANES - 1) / BF_LANES * BF_LANES;
-        size_t k = 0;
-        for (size_t i = 0; i < a->n_x; i++)
-            memset(sums + i * stride, 0, n_sums * sizeof *sums);
-        if (strip_k == STRIP_K && bf_is_stream(a))
-            for (; k < a->n_k; k += 2)
-                bf_strip(a, &p, k, 2, 2, NULL);
-        for (; k + strip_k <= a->n_k; k += strip_k)
-            bf_strip(a, &p, k, strip_k, strip_k, &ahead);
-        for (; k < a->n_k; k += 2)
-            bf_strip(a, &p, k, 2, strip_k, &ahead);
+        n = at_most(a->n_w - c, BF_SUMS / n_x / BF_LANES * BF_LANES - over);
+        const struct bf_part p = {c, n, first, sums};
+        size_t i = 0;
+        memset(sums, 0, n_x * ((n + over + BF_LANES - 1) / BF_LANES * BF_LANES) * sizeof *sums);
+        for (; i + n_q <= whole; i += n_q)
+            bf_strip(a, &p, i, n_q, n_x, true);
+        for (; i < whole; i++)
+            bf_strip(a, &p, i, 1, n_x, true);
+        for (; i < bf_quarter(a->n_k); i++)
+            bf_strip(a, &p, i, 1, n_x, false);
         bf_finish_part(a, &p);
     }
 }
 
-/* The pairs of rows k and k + 1 of a piece, [BF_COLS], of which all columns are there if it is
- * `whole`. Behind the last row comes one of zeros. */
+/* Functions of their own: inlined side by side, they make compilers spill. */
+#define BF_COLS_FEW(name, n_q, n_x)                                                                \
+    static void __attribute__((noinline)) bf_cols_##name(const struct linear_args *a)              \
+    {                                                                                              \
+        bf_cols_few(a, n_q, n_x);                                                                  \
+    }
+BF_COLS_FEW(alone, 1, 1)
+BF_COLS_FEW(some, BF_QUADS, a->n_x)
+#undef BF_COLS_FEW
+
+/* For many rows of x, whose values are whole quads, args.n_k of them. */
+struct bf_quads {
+    struct linear_args args;
+    size_t n_rows; /* of weights */
+};
+
+/* The rows of weights that a sum has. */
+struct bf_rows {
+    size_t first, n;
+};
+
+INLINE struct bf_rows bf_rows_of(const struct linear_args *a, size_t k)
+{
+    const size_t n_rows = ((const struct bf_quads *)(const void *)a)->n_rows;
+    if (k < a->n_first)
+        return (struct bf_rows){0, a->n_first};
+    return (struct bf_rows){a->n_first, n_rows - a->n_first};
+}
+
+/* The pairs of rows of values k + s and k + s + 1 of a piece, a half of a quad, [BF_COLS], of which
+ * all columns are there if it is `whole`. */
 INLINE void bf_cols_pack(vi *to, const struct linear_args *a, const struct bf_piece *p, size_t k,
-                         bool whole)
+                         size_t s, bool whole)
 {
     const vi low = {0x200000, 0x210001, 0x220002, 0x230003, 0x240004, 0x250005, 0x260006, 0x270007,
                     0x280008, 0x290009, 0x2a000a, 0x2b000b, 0x2c000c, 0x2d000d, 0x2e000e, 0x2f000f};
     const vi high = low + 0x100010;
-    const uint16_t *const row = bf_w(a, p->k + k, p->r);
-    const bool second = p->k + k + 1 < a->n_k;
+    const struct bf_rows rows = bf_rows_of(a, p->k);
+    const size_t quarter = bf_quarter(rows.n);
+    const size_t one = s * quarter + (p->k - rows.first + k) / 4, other = one + quarter;
+    const uint16_t *const row = bf_w(a, rows.first + one, p->r);
     UNROLLED_FOR (size_t c = 0; c < BF_COLS; c += BF_LANES, to += 2) {
         const size_t n = whole ? BF_LANES : at_most(p->n_w > c ? p->n_w - c : 0, BF_LANES);
-        const __m512i x = (__m512i)(whole ? bf_load(row + c) : bf_load_part(row + c, n));
-        __m512i y = (__m512i)vi_set(0);
-        if (second)
-            y = (__m512i)(whole ? bf_load(row + a->w_stride + c)
-                                : bf_load_part(row + a->w_stride + c, n));
-        to[0] = (vi)_mm512_permutex2var_epi16(x, (__m512i)low, y);
-        to[1] = (vi)_mm512_permutex2var_epi16(x, (__m512i)high, y);
+        const vi x = bf_columns_of(one < rows.n ? row + c : NULL, n);
+        const vi y = bf_columns_of(other < rows.n ? row + quarter * a->w_stride + c : NULL, n);
+        to[0] = (vi)_mm512_permutex2var_epi16((__m512i)x, (__m512i)low, (__m512i)y);
+        to[1] = (vi)_mm512_permutex2var_epi16((__m512i)x, (__m512i)high, (__m512i)y);
     }
 }
 
 /* acc += values [k, end) of n_x rows of x times their part of a block, which `packs` makes, perhaps
- * of `whole` rows. */
+ * of `whole` rows. Each quarter has instructions of its own, so that processors foresee its rows.
+ */
 INLINE void bf_cols_turn(const struct linear_args *a, vf (*acc)[BF_COLS_V], vi *block,
                          const struct bf_piece *p, const uint16_t *const *x, size_t n_x, size_t k,
                          size_t end, bool packs, bool whole)
 {
-    for (block += k / 2 * BF_COLS_V; k < end; k += 2, block += BF_COLS_V) {
-        if (packs)
-            bf_cols_pack(block, a, p, k, whole);
-        UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-            const vi pair = bf_pair(x[j] + k);
-            UNROLLED_FOR (size_t v = 0; v < BF_COLS_V; v++)
-                acc[j][v] = bf_dot(acc[j][v], block[v], pair);
+    block += k / 2 * BF_COLS_V;
+    for (; k < end; k += 4)
+        UNROLLED_FOR (size_t s = 0; s < 4; s += 2, block += BF_COLS_V) {
+            if (packs)
+                bf_cols_pack(block, a, p, k, s, whole);
+            UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
+                const vi pair = bf_pair(x[j] + k + s);
+                UNROLLED_FOR (size_t v = 0; v < BF_COLS_V; v++)
+                    acc[j][v] = bf_dot(acc[j][v], block[v], pair);
+            }
         }
-    }
 }
 
 /* What waits for each row of x: sums that are not complete, or just so, and the first of two. */
@@ -740,7 +810,7 @@ INLINE void bf_cols_tile(const struct linear_args *a, const struct bf_sums *sums
             acc[j][v] = begins ? v_set(0) : sums->part[j][v];
     }
     for (size_t k = 0; k < p->n; k += BF_COLS_TURN) {
-        ahead_turn(next);
+        ahead_turn(&next[(i + k / BF_COLS_TURN) % 4]);
         if (ends)
             bf_ask_y(a, i, p->r, BF_COLS_V, k / BF_COLS_TURN);
         bf_cols_turn(a, acc, block, p, x, n_x, k, at_most(p->n, k + BF_COLS_TURN), packs, whole);
@@ -757,28 +827,36 @@ static void bf_cols_run(const struct linear_args *a, struct bf_sums sums, vi *bl
                         size_t n_x)
 {
     const size_t n_turns = (n_x + BF_X - 1) / BF_X * ((p->n + BF_COLS_TURN - 1) / BF_COLS_TURN);
-    struct ahead ahead =
-        ahead_in_turns(bf_w(a, next->k, next->r), 2 * a->w_stride, 2 * next->n_w, next->n, n_turns);
+    const struct bf_rows rows = bf_rows_of(a, next->k);
+    struct ahead ahead[4]; /* a quarter in every fourth turn */
+    for (size_t s = 0; s < 4; s++) {
+        const size_t row = rows.first + s * bf_quarter(rows.n) + (next->k - rows.first) / 4;
+        ahead[s] = ahead_in_turns(bf_w(a, row, next->r), 2 * a->w_stride, 2 * next->n_w,
+                                  next->n / 4, n_turns / 4);
+    }
     for (size_t i = 0, n; i < n_x; i += n, sums.part += n, sums.first += n) {
         /* the first tile packs and has the sums of BF_X rows, so that many are its own */
         n = i ? bf_tile_rows(n_x - i) : at_most(n_x, BF_X);
         if (i == 0 && p->n_w == BF_COLS)
-            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, true, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, true, ahead);
         else if (i == 0)
-            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0, BF_X, true, false, ahead);
         else if (n > 4)
-            bf_cols_tile(a, &sums, block, p, x0 + i, BF_X, false, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, BF_X, false, false, ahead);
         else if (n > 2)
-            bf_cols_tile(a, &sums, block, p, x0 + i, 4, false, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, 4, false, false, ahead);
         else
-            bf_cols_tile(a, &sums, block, p, x0 + i, 2, false, false, &ahead);
+            bf_cols_tile(a, &sums, block, p, x0 + i, 2, false, false, ahead);
         for (size_t j = 0; p->k + p->n == a->n_k && j < n; j++)
             bf_cols_finish(a, p, x0 + i + j, sums.first[j], sums.part[j]);
     }
 }
 
-static void bf_cols_many(const struct linear_args *a)
+static void bf_cols_many(const struct linear_args *args)
 {
+    struct bf_quads quads = {*args, args->n_k};
+    const struct linear_args *const a = &quads.args;
+    quads.args.n_k = (args->n_k + 3) / 4 * 4;
     vf part[BF_X_MAX + BF_X][BF_COLS_V], first[BF_X_MAX + BF_X][BF_COLS_V];
     vi block[BF_COLS_K / 2 * BF_COLS_V];
     const size_t second = a->n_k - a->n_first, longer = second > a->n_first ? second : a->n_first;
@@ -796,15 +874,15 @@ static void bf_cols_many(const struct linear_args *a)
 
 static void bf_cols_one_sum(const struct linear_args *a)
 {
-    if (kernels_asks_early && a->n_x <= BF_ORDER)
-        bf_cols_few(a, STRIP_ORDER_K);
-    else
-        bf_cols_few(a, STRIP_K);
+    if (a->n_x == 1)
+        bf_cols_alone(a);
+    else if (a->n_x)
+        bf_cols_some(a);
 }
 
 static void linear_cols_bf16(const struct linear_args *a)
 {
-    if (a->n_x > BF_COLS_FEW)
+    if (a->n_x > BF_COLS_SEVERAL)
         bf_cols_many(a);
     else
         each_sum(a, bf_cols_one_sum);
@@ -835,6 +913,7 @@ void kernels_avx512bf16_fill(struct kernels *k)
     k->linear_rows_bf16 = linear_rows_bf16;
     k->linear_rows_f8 = linear_rows_f8;
     k->linear_cols_bf16 = linear_cols_bf16;
+    k->to_quads = to_quads;
     k->peak[PEAK_BF16] = peak_bf16;
     k->per_cycle[PEAK_BF16] = 2 * BF_LANES;
     kernels_avx512bf16_attend_fill(k);

@@ -30,6 +30,42 @@ static void check_to_bf16(const struct slot *slot, const struct kernels *k)
     }
 }
 
+/* One sum's n values in quads, as to_quads has them. */
+static void put_in_quads(uint16_t *x, size_t n)
+{
+    const size_t quarter = (n + 3) / 4;
+    uint16_t *const in_order = malloc(n * sizeof *x + 1);
+    memcpy(in_order, x, n * sizeof *x);
+    for (size_t at = 0; at < 4 * quarter; at++) {
+        const size_t k = at % 4 * quarter + at / 4;
+        x[at] = k < n ? in_order[k] : 0;
+    }
+    free(in_order);
+}
+
+/* What to_bf16 makes, which has its own check, in another order. */
+static void check_to_quads(const struct slot *slot, const struct kernels *k)
+{
+    to_bf16_fn *f;
+    slot_get(slot, k, &f);
+    for (int c = 0; c < 4 * N_CASES; c++) {
+        const size_t n = random_size(3000), n_out = (n + 3) / 4 * 4;
+        float *in = area_floats(0, n);
+        uint16_t *out = area_place(1, n_out * sizeof *out, sizeof *out);
+        uint16_t *expected = area_place(2, (n + 31) / 32 * 32 * sizeof *out, sizeof *out);
+        random_arguments(in, n);
+        snprintf(parameters, sizeof parameters, "%s %s n %zu", k->level, slot->name, n);
+        f(out, in, n);
+        scalar->to_bf16(expected, in, n);
+        put_in_quads(expected, n);
+        for (size_t i = 0; i < n_out; i++)
+            if (out[i] != expected[i])
+                fail_msg("[%zu] is 0x%04x, not 0x%04x: %s, seed %lu", i, out[i], expected[i],
+                         parameters, seed);
+        areas_check();
+    }
+}
+
 /* Sometimes more values of some rows of x than a kernel packs at a time. */
 static struct linear_args bf16_random_shape(bool cols)
 {
@@ -85,6 +121,8 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
         unsigned char *w = area_place(3, n_w * sizeof(uint16_t), 1);
         float *bias = area_floats(2, a.n_w), *y0 = malloc(n_y * sizeof *y0 + 1);
         const bool is_tiny = random_below(4) == 0; /* sums of what is zero for some instructions */
+        const size_t n_first =
+            slot->cols && random_below(2) ? 32 * random_below(padded / 32 + !padded) : 0;
         a.add = a.add && !is_tiny;
         random_weights(w, n_w, WEIGHT_BF16, PLAIN);
         if (random_below(4) == 0)
@@ -97,6 +135,10 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
                 x_f32[i * a.x_stride + j] *= 0x1p-124f;
             scalar->to_bf16(x + i * stride, x_f32 + i * a.x_stride, a.n_k);
             scalar->to_f32[WEIGHT_BF16](x_f32 + i * a.x_stride, x + i * stride, a.n_k);
+            if (slot->cols && k->to_quads) {
+                put_in_quads(x + i * stride, n_first);
+                put_in_quads(x + i * stride + n_first, a.n_k - n_first);
+            }
         }
         memcpy(y, y0, n_y * sizeof *y);
         a.y = y;
@@ -106,7 +148,7 @@ static void check_linear_bf16(const struct slot *slot, const struct kernels *k)
         struct linear_args b = a;
         b.x = x;
         b.x_stride = stride;
-        b.n_first = slot->cols && random_below(2) ? 32 * random_below(padded / 32 + !padded) : 0;
+        b.n_first = n_first;
         snprintf(parameters, sizeof parameters,
                  "%s %s n_x %zu n_w %zu n_k %zu w_stride %zu n_first %zu", k->level, slot->name,
                  a.n_x, a.n_w, a.n_k, a.w_stride, b.n_first);

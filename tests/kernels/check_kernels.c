@@ -1358,6 +1358,7 @@ static const struct slot slots[] = {
     LINEAR_I8(linear_woven, "i8", DOT_I8, true),
     LINEAR_I8(linear_woven, "u4", DOT_U4, true),
     SLOT(to_bf16, check_to_bf16, speed_to_bf16),
+    SLOT_OR_NULL(to_quads, check_to_quads, speed_to_bf16, false),
     SLOT(to_i8, check_to_i8, speed_to_i8),
     TO_F32("f32", WEIGHT_F32),
     TO_F32("f16", WEIGHT_F16),

@@ -4,7 +4,7 @@
  * bf16 and weights stay as they are. The instruction takes subnormal numbers for zero.
  *
  * One order of a sum, whichever loop computes it: in rows, four chains along each piece of k, of
- * every fourth pair, folded, and these sums in turn; in columns, a chain over its pairs of k. A
+ * every fourth pair, folded, and these sums in turn; in columns, a chain over the pairs of x. A
  * chain is a sum to which products are added one after another.
  */
 #include "core/kernels/rungs.h"
@@ -647,13 +647,13 @@ INLINE void bf_strip(const struct linear_args *a, const struct bf_part *p, size_
         const size_t n_c = at_most(p->n - c, n);
         const size_t ask = asked + c + (c + ahead % p->n < p->n ? 0 : behind - p->n);
         vi low[2 * BF_QUADS], high[2 * BF_QUADS];
-        UNROLLED_FOR (size_t j = 0; j < 4 * n_q; j++)
-            if (!whole)
-                break;
-            else if (n_q == 1 || kernels_asks_early)
-                stream_ask(rows[j] + ask, kernels_passes_l2);
-            else
-                __builtin_prefetch(rows[j] + ask, 0, 2);
+        if (whole) {
+            UNROLLED_FOR (size_t j = 0; j < 4 * n_q; j++)
+                if (n_q == 1 || kernels_asks_early)
+                    stream_ask(rows[j] + ask, kernels_passes_l2);
+                else
+                    __builtin_prefetch(rows[j] + ask, 0, 2);
+        }
         UNROLLED_FOR (size_t j = 0; j < 2 * n_q; j++) {
             const uint16_t *const one = rows[2 * j], *const other = rows[2 * j + 1];
             const __m512i x = (__m512i)bf_columns_of(whole || one ? one + c : NULL, n_c);
@@ -856,7 +856,7 @@ static void bf_cols_many(const struct linear_args *args)
 {
     struct bf_quads quads = {*args, args->n_k};
     const struct linear_args *const a = &quads.args;
-    quads.args.n_k = (args->n_k + 3) / 4 * 4;
+    quads.args.n_k = 4 * bf_quarter(args->n_k);
     vf part[BF_X_MAX + BF_X][BF_COLS_V], first[BF_X_MAX + BF_X][BF_COLS_V];
     vi block[BF_COLS_K / 2 * BF_COLS_V];
     const size_t second = a->n_k - a->n_first, longer = second > a->n_first ? second : a->n_first;

@@ -144,6 +144,34 @@ INLINE void bf_columns(vi (*out)[BF_P], const struct linear_args *a, size_t c, s
     bf_pair_columns(out[1], rows + BF_P);
 }
 
+/* What few rows of x ask for, of columns [c, c + n): a line of each row of a strip in a turn, as
+ * many turns early. Many rows at once are what keeps memory busy, as processors foresee each. */
+INLINE struct ahead bf_strips(const struct linear_args *a, size_t c, size_t n)
+{
+    enum { TURNS = 8 };
+    const size_t n_bytes = n * sizeof(uint16_t), n_turns = (n_bytes + LINE - 1) / LINE;
+    const size_t k = at_most(TURNS / n_turns * BF_LANES, a->n_k);
+    return (struct ahead){.row = (const char *)(bf_w(a, k) + c),
+                          .stride = a->w_stride * sizeof(uint16_t),
+                          .n_bytes = n_bytes,
+                          .n_rows = a->n_k - k,
+                          .at = TURNS % n_turns * LINE};
+}
+
+INLINE void bf_strips_turn(struct ahead *a)
+{
+    if (a->n_rows < BF_LANES)
+        return;
+    UNROLLED_FOR (size_t k = 0; k < BF_LANES; k++)
+        __builtin_prefetch(a->row + k * a->stride + a->at, 0, 2);
+    a->at += LINE;
+    if (a->at >= a->n_bytes) {
+        a->at = 0;
+        a->row += BF_LANES * a->stride;
+        a->n_rows -= BF_LANES;
+    }
+}
+
 /* sums[n / 2, n_p] += values [k, k + n_k) of x times those of n columns from c on. */
 INLINE void bf_strip(const struct linear_args *a, vf *sums, size_t c, size_t n, size_t k,
                      size_t n_k, size_t n_p, struct ahead *ahead)
@@ -152,7 +180,7 @@ INLINE void bf_strip(const struct linear_args *a, vf *sums, size_t c, size_t n, 
     bf_few_x(xs, a, k, n_p);
     for (size_t d = 0; d < n; d += BF_LANES) {
         if (d * sizeof(uint16_t) % LINE == 0)
-            strips_turn(ahead, BF_LANES);
+            bf_strips_turn(ahead);
         bf_columns(ws, a, c + d, k, n_k);
         UNROLLED_FOR (size_t g = 0; g < BF_P; g++)
             UNROLLED_FOR (size_t p = 0; p < n_p; p++, sums++)
@@ -167,8 +195,7 @@ INLINE void bf_cols_few(const struct linear_args *a, size_t n_p)
     for (size_t c = 0, n; c < a->n_w; c += n) {
         vf sums[BF_SUMS];
         n = at_most(a->n_w - c, most);
-        struct ahead ahead = strips_of(bf_w(a, 0) + c, a->w_stride * sizeof(uint16_t),
-                                       n * sizeof(uint16_t), a->n_k, BF_LANES);
+        struct ahead ahead = bf_strips(a, c, n);
         memset(sums, 0, (n + BF_LANES - 1) / BF_LANES * BF_P * n_p * sizeof *sums);
         for (size_t k = 0; k < whole; k += BF_LANES)
             bf_strip(a, sums, c, n, k, BF_LANES, n_p, &ahead);

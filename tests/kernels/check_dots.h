@@ -641,8 +641,6 @@ static void speed_linear_bf16(const struct slot *slot, const struct bench *b)
     linear_fn *f;
     struct bench own = *b;
     slot_get(slot, b->k, &f);
-    if (!f)
-        return;
     own.flops = b->k->peak[PEAK_BF16] ? bench_peak(b->k->peak[PEAK_BF16]) : 0;
     bench_linear(&own, f, slot->cols, WEIGHT_BF16);
 }
@@ -655,8 +653,6 @@ static void bench_f8(const struct slot *slot, const struct bench *b, int peak, s
     linear_f8_fn *f;
     struct bench own = *b;
     slot_get(slot, b->k, &f);
-    if (!f)
-        return;
     own.flops = b->k->peak[peak] ? bench_peak(b->k->peak[peak]) : 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows && rows[i] <= most; i++) {
         const size_t n_w = rows[i] < 32 ? BENCH_WEIGHT_BYTES / 2 / N_K / rows[i] : 1024;
@@ -722,8 +718,6 @@ static void speed_linear_i8(const struct slot *slot, const struct bench *b)
     struct bench own = *b;
     linear_i8_fn *f;
     slot_get(slot, b->k, &f);
-    if (!f)
-        return;
     unsigned char *const x = malloc(rows[5] * x_stride);
     own.flops = b->k->peak[PEAK_INT8] ? bench_peak(b->k->peak[PEAK_INT8]) : 0;
     for (size_t i = 0; i < rows[5]; i++)

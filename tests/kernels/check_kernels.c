@@ -222,6 +222,13 @@ static void slot_get(const struct slot *slot, const struct kernels *k, void *fun
     memcpy(function, (const char *)k + slot->offset, sizeof(void (*)(void)));
 }
 
+static bool slot_is_null(const struct slot *slot, const struct kernels *k)
+{
+    void (*function)(void);
+    slot_get(slot, k, &function);
+    return !function;
+}
+
 static size_t weight_size(int type)
 {
     return type == WEIGHT_F32 ? sizeof(float) : sizeof(uint16_t);
@@ -1292,9 +1299,8 @@ static void speed_peak(const struct slot *slot, const struct bench *b)
 {
     double (*peak)(size_t);
     slot_get(slot, b->k, &peak);
-    if (peak)
-        printf("%-7s %-17s %-26s %8.2f GOP/s\n", b->k->level, slot->name, "registers",
-               1e-9 * bench_peak(peak));
+    printf("%-7s %-17s %-26s %8.2f GOP/s\n", b->k->level, slot->name, "registers",
+           1e-9 * bench_peak(peak));
 }
 
 #include "tests/kernels/check_dots.h"
@@ -1430,12 +1436,9 @@ static void test_table(void **state)
                      sizeof(char *) + N_SLOTS * sizeof(void (*)(void)));
     for (const char *const *level = kernels_levels; *level; level++) {
         const struct kernels *k = kernels_for(*level);
-        for (size_t i = 0; k && i < N_SLOTS; i++) {
-            void (*function)(void);
-            slot_get(&slots[i], k, &function);
-            if (!function && !slots[i].may_be_null)
+        for (size_t i = 0; k && i < N_SLOTS; i++)
+            if (slot_is_null(&slots[i], k) && !slots[i].may_be_null)
                 fail_msg("%s has no %s", *level, slots[i].name);
-        }
         if (!k)
             continue;
         assert_string_equal(k->level, *level);
@@ -1676,9 +1679,7 @@ static int check_all(void)
         if (!k)
             printf("# SKIP %s: this machine lacks it\n", *level);
         for (size_t i = 0; k && i < N_SLOTS && n < MAX_JOBS; i++) {
-            void (*function)(void);
-            slot_get(&slots[i], k, &function);
-            if (!function && slots[i].may_be_null)
+            if (slot_is_null(&slots[i], k) && slots[i].may_be_null)
                 continue;
             snprintf(names[n], sizeof names[n], "%s %s", *level, slots[i].name);
             jobs[n] = (struct job){&slots[i], k};
@@ -1690,15 +1691,21 @@ static int check_all(void)
     return _cmocka_run_group_tests("kernels", tests, N_KNOWN + n, NULL, NULL);
 }
 
-static int bench_all(void)
+static int bench_all(const char *only)
 {
+    if (only && !kernels_for(only)) {
+        fprintf(stderr, "check_kernels: this machine has no level %s\n", only);
+        return 2;
+    }
     struct bench b = bench_new();
     for (const char *const *level = kernels_levels; *level; level++) {
-        b.k = kernels_for(*level);
+        b.k = only && strcmp(only, *level) != 0 ? NULL : kernels_for(*level);
         if (!b.k)
             continue;
         bench_limits(&b);
         for (size_t i = 0; i < N_SLOTS; i++) {
+            if (slot_is_null(&slots[i], b.k))
+                continue;
             b.slot = slots[i].name;
             slots[i].bench(&slots[i], &b);
         }
@@ -1711,7 +1718,7 @@ int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1 && strcmp(argv[1], "--bench") == 0)
-        return bench_all();
+        return bench_all(argc > 2 ? argv[2] : NULL);
     if (argc > 1) {
         char *end;
         seed = strtoul(argv[1], &end, 0);

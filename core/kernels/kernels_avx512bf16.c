@@ -3,9 +3,10 @@
  * Products of pairs of bf16 are summed in f32 by one instruction, so activations are rounded to
  * bf16 and weights stay as they are. The instruction takes subnormal numbers for zero.
  *
- * One order of a sum, whichever loop computes it: in rows, four chains along each piece of k, of
- * every fourth pair, folded, and these sums in turn; in columns, a chain over the pairs of x. A
- * chain is a sum to which products are added one after another.
+ * One order of a sum, whichever loop computes it: in rows, four chains along each piece of k, the
+ * first over the pairs of the first quarter of each 32 values and so on, folded, and these sums in
+ * turn; in columns, a chain over the pairs of x. A chain is a sum to which products are added one
+ * after another.
  */
 #include "core/kernels/rungs.h"
 #include "core/kernels/vectors_avx512.h"
@@ -28,11 +29,13 @@
  */
 enum {
     BF_LANES = 32,        /* bf16 in a vector */
-    BF_FEW = 8,           /* rows of x up to which streams are read */
+    BF_FEW = 3,           /* rows of x up to which streams are read */
     BF_SEVERAL = 16,      /* up to which blocks do not pay that are packed first */
+    F8_SEVERAL = 8,       /* the same of E4M3, where they save looking up */
     BF_COLS_SEVERAL = 12, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
+    BF_X_SEVERAL = 8,
     BF_W_SEVERAL = 8,
     BF_K = 896,
     BF_X_MAX = 256,
@@ -60,12 +63,12 @@ INLINE vi bf_load_part(const uint16_t *p, size_t n)
     return (vi)_mm512_maskz_loadu_epi16((__mmask32)((UINT64_C(1) << n) - 1), p);
 }
 
-/* The sums within each quarter of 4 vectors, those of a, b, c, d side by side. */
-INLINE vf bf_quarters(vf a, vf b, vf c, vf d)
+/* The sums of the quarters of 4 vectors, those of a, b, c, d side by side. */
+INLINE vf bf_fold(vf a, vf b, vf c, vf d)
 {
-    const vf ab = _mm512_mask_blend_ps(0xcccc, a, b) + _mm512_shuffle_ps(a, b, 0x4e);
-    const vf cd = _mm512_mask_blend_ps(0xcccc, c, d) + _mm512_shuffle_ps(c, d, 0x4e);
-    return _mm512_shuffle_ps(ab, cd, 0x88) + _mm512_shuffle_ps(ab, cd, 0xdd);
+    const vf ab = _mm512_shuffle_f32x4(a, b, 0x44) + _mm512_shuffle_f32x4(a, b, 0xee);
+    const vf cd = _mm512_shuffle_f32x4(c, d, 0x44) + _mm512_shuffle_f32x4(c, d, 0xee);
+    return _mm512_shuffle_f32x4(ab, cd, 0x88) + _mm512_shuffle_f32x4(ab, cd, 0xdd);
 }
 
 /* y[i, r] from its finished sum. */
@@ -194,27 +197,30 @@ INLINE size_t bf_group(const struct linear_args *a, bool f8, size_t k)
     return f8 ? k >> f8_rows_of(a)->shift : 0;
 }
 
-/* 8 values, in every quarter. */
-INLINE vi bf_eight(const uint16_t *p)
+/* Pair i of each quarter, all over the quarter. Shuffles within quarters are free: Zen 5 has units
+ * for them that products do not need. */
+INLINE vi bf_spread(vi x, size_t i)
 {
-    return (vi)_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p));
+    return (vi)(i == 0   ? _mm512_shuffle_epi32((__m512i)x, 0x00)
+                : i == 1 ? _mm512_shuffle_epi32((__m512i)x, 0x55)
+                : i == 2 ? _mm512_shuffle_epi32((__m512i)x, 0xaa)
+                         : _mm512_shuffle_epi32((__m512i)x, 0xff));
 }
 
-/* Quarters of 4 rows -> the first of each row, the second, ..., stride vectors apart. */
-INLINE void bf_quarters_of_rows(vi *out, const vf *v, size_t stride)
+/* Vectors of 4 rows -> the first pairs of each quarter, row beside row, the second ones, ... */
+INLINE void bf_pairs_of_rows(vi *out, const vf *v)
 {
-    const vf low01 = _mm512_shuffle_f32x4(v[0], v[1], 0x44);
-    const vf low23 = _mm512_shuffle_f32x4(v[2], v[3], 0x44);
-    const vf high01 = _mm512_shuffle_f32x4(v[0], v[1], 0xee);
-    const vf high23 = _mm512_shuffle_f32x4(v[2], v[3], 0xee);
-    out[0] = (vi)_mm512_shuffle_f32x4(low01, low23, 0x88);
-    out[stride] = (vi)_mm512_shuffle_f32x4(low01, low23, 0xdd);
-    out[2 * stride] = (vi)_mm512_shuffle_f32x4(high01, high23, 0x88);
-    out[3 * stride] = (vi)_mm512_shuffle_f32x4(high01, high23, 0xdd);
+    const __m512i low01 = _mm512_unpacklo_epi32((__m512i)v[0], (__m512i)v[1]);
+    const __m512i low23 = _mm512_unpacklo_epi32((__m512i)v[2], (__m512i)v[3]);
+    const __m512i high01 = _mm512_unpackhi_epi32((__m512i)v[0], (__m512i)v[1]);
+    const __m512i high23 = _mm512_unpackhi_epi32((__m512i)v[2], (__m512i)v[3]);
+    out[0] = (vi)_mm512_unpacklo_epi64(low01, low23);
+    out[1] = (vi)_mm512_unpackhi_epi64(low01, low23);
+    out[2] = (vi)_mm512_unpacklo_epi64(high01, high23);
+    out[3] = (vi)_mm512_unpackhi_epi64(high01, high23);
 }
 
-/* Values [k, k + n) of 4 rows, of group g, and zeros -> the first 8 of each row, a quarter to a
- * row; the second 8; ... */
+/* Values [k, k + n) of 4 rows, of group g, and zeros: 4 vectors for each BF_LANES of them. */
 INLINE void bf_weave(vi *out, const struct bf_row *w, bool f8, size_t k, size_t n, size_t g)
 {
     vf v[4], second[4];
@@ -227,9 +233,9 @@ INLINE void bf_weave(vi *out, const struct bf_row *w, bool f8, size_t k, size_t 
         v[j] = (vf)(n >= BF_LANES ? bf_load(p) : bf_load_part(p, n));
         ANY_VALUE(v[j]); /* or they are loaded twice, mostly from two lines each */
     }
-    bf_quarters_of_rows(out, v, f8 ? 2 : 1);
+    bf_pairs_of_rows(out, v);
     if (f8)
-        bf_quarters_of_rows(out + 1, second, 2);
+        bf_pairs_of_rows(out + 4, second);
 }
 
 /* acc[n_x, n_g] += values [k, k + n) of x times those of n_g times 4 rows of weights, of group
@@ -240,13 +246,16 @@ INLINE void bf_step(vf (*acc)[2], const uint16_t *const *x, const struct bf_row 
     vi v[2][F8_CODES / 8];
     UNROLLED_FOR (size_t g = 0; g < n_g; g++)
         bf_weave(v[g], w + 4 * g, f8, k, n, group);
-    UNROLLED_FOR (size_t q = 0; q < bf_taken(f8) / 8; q++) {
-        if (q == 4 && n <= BF_LANES) /* where x need not have anything */
+    UNROLLED_FOR (size_t q = 0; q < bf_taken(f8) / 8; q += 4) {
+        if (q && n <= BF_LANES) /* where x need not have anything */
             break;
         UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-            const vi eight = bf_eight(x[j] + k + 8 * q);
-            UNROLLED_FOR (size_t g = 0; g < n_g; g++)
-                acc[j][g] = bf_dot(acc[j][g], v[g][q], eight);
+            const vi values = bf_load(x[j] + k + 8 * q);
+            UNROLLED_FOR (size_t i = 0; i < 4; i++) {
+                const vi pair = bf_spread(values, i);
+                UNROLLED_FOR (size_t g = 0; g < n_g; g++)
+                    acc[j][g] = bf_dot(acc[j][g], v[g][q + i], pair);
+            }
         }
     }
 }
@@ -272,7 +281,7 @@ INLINE void bf_few_tile(const struct linear_args *a, bool f8, vf *sums, const st
     if (whole < n)
         bf_step(acc, x, w, f8, whole, n - whole, bf_group(a, f8, k0 + whole), n_x, n_g);
     UNROLLED_FOR (size_t j = 0; j < n_x; j++)
-        sums[j] += bf_quarters(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
+        sums[j] += bf_fold(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
 }
 
 /* Few rows of x: the weights are the cost, read in 4 streams as in rows_few of kernels.inc. */
@@ -292,7 +301,7 @@ INLINE void bf_rows_few(const struct linear_args *a, bool f8, size_t n_x, size_t
         }
         UNROLLED_FOR (size_t i = 0; i < n_x; i++)
             for (size_t s = 0; i < a->n_x && s < n_streams && row + s * n_rows < a->n_w; s++)
-                bf_finish(a, i, row + s * n_rows, sums[i][s % 4 * 4 + s / 4]);
+                bf_finish(a, i, row + s * n_rows, sums[i][s]);
     }
 }
 
@@ -310,74 +319,81 @@ INLINE void bf_rows_few(const struct linear_args *a, bool f8, size_t n_x, size_t
 #define BF_ROWS_ALL_FEW(kind, f8)                                                                  \
     BF_ROWS_FEW(kind, f8, 1)                                                                       \
     BF_ROWS_FEW(kind, f8, 2)                                                                       \
-    BF_ROWS_FEW(kind, f8, 3)                                                                       \
-    BF_ROWS_FEW(kind, f8, 4)                                                                       \
-    BF_ROWS_FEW(kind, f8, 6)                                                                       \
-    BF_ROWS_FEW(kind, f8, 8)
+    BF_ROWS_FEW(kind, f8, 3)
 BF_ROWS_ALL_FEW(bf, false)
 BF_ROWS_ALL_FEW(f8, true)
 #undef BF_ROWS_ALL_FEW
 #undef BF_ROWS_FEW
 
 /* sums[j] (+)= rows i + j of x times a piece of BF_W_SEVERAL rows of weights, for j < n_x, a
- * constant that may be more than there are. A turn for each BF_LANES values. */
-INLINE void bf_several_tile(const struct linear_args *a, vf *sums, const struct bf_piece *p,
-                            size_t i, size_t n_x, struct ahead *next)
+ * constant; n of them are this tile's. A turn for each step. */
+INLINE void bf_several_tile(const struct linear_args *a, bool f8, vf *sums,
+                            const struct bf_piece *p, size_t i, size_t n, size_t n_x,
+                            struct ahead *next)
 {
-    const size_t whole = p->n / BF_LANES * BF_LANES;
-    const uint16_t *x[BF_SEVERAL / 2];
+    const size_t taken = bf_taken(f8), whole = p->n / taken * taken;
+    const uint16_t *x[BF_X_SEVERAL];
     struct bf_row w[BF_W_SEVERAL];
-    vf acc[BF_SEVERAL / 2][2];
+    vf acc[BF_X_SEVERAL][2];
     UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         x[j] = bf_x(a, at_most(i + j, a->n_x - 1)) + p->k;
         acc[j][0] = acc[j][1] = v_set(0);
     }
-    for (size_t g = 0; g < 2; g++)
-        for (size_t q = 0; q < 4; q++)
-            w[4 * g + q] = bf_row(a, false, p->r + at_most(2 * q + g, p->n_w - 1), p->k);
-    for (size_t k = 0; k < whole; k += BF_LANES) {
+    for (size_t r = 0; r < BF_W_SEVERAL; r++)
+        w[r] = bf_row(a, f8, p->r + at_most(r, p->n_w - 1), p->k);
+    for (size_t k = 0; k < whole; k += taken) {
         ahead_turn(next);
-        bf_step(acc, x, w, false, k, BF_LANES, 0, n_x, 2);
+        bf_step(acc, x, w, f8, k, taken, bf_group(a, f8, p->k + k), n_x, 2);
     }
     if (whole < p->n)
-        bf_step(acc, x, w, false, whole, p->n - whole, 0, n_x, 2);
+        bf_step(acc, x, w, f8, whole, p->n - whole, bf_group(a, f8, p->k + whole), n_x, 2);
     UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-        const vi pairs = {0, 1, 4, 5, 8, 9, 12, 13};
         const vf sum =
-            (p->k ? sums[j] : v_set(0)) + bf_quarters(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
-        sums[j] = sum;
-        if (p->k + p->n == a->n_k && i + j < a->n_x)
-            bf_finish_some(a, i + j, p->r, _mm512_permutexvar_ps((__m512i)pairs, sum), p->n_w);
+            (p->k ? sums[j] : v_set(0)) + bf_fold(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
+        if (p->k + p->n < a->n_k)
+            sums[j] = sum;
+        else if (j < n)
+            bf_finish_some(a, i + j, p->r, sum, p->n_w);
     }
 }
 
 /* Too many rows of x for streams, too few to make blocks for. */
-static void bf_rows_several(const struct linear_args *a)
+INLINE void bf_several(const struct linear_args *a, bool f8)
 {
-    enum { HALF = BF_SEVERAL / 2 };
-    vf sums[BF_SEVERAL] = {{0}};
-    const size_t most_k = bf_piece_k(a->n_k, BF_K);
+    vf sums[BF_SEVERAL / BF_X_SEVERAL][BF_X_SEVERAL] = {{{0}}};
+    const size_t n_tiles = (a->n_x + BF_X_SEVERAL - 1) / BF_X_SEVERAL;
+    const size_t most = (a->n_x + n_tiles - 1) / n_tiles, most_k = bf_piece_k(a->n_k, BF_K);
     struct bf_piece p = bf_piece_at(a, 0, 0, BF_W_SEVERAL, most_k);
     while (p.n_w) {
         const struct bf_piece next = bf_piece_after(a, &p, BF_W_SEVERAL, most_k);
-        struct ahead ahead = ahead_in_turns(bf_w(a, next.r, next.k), 2 * a->w_stride, 2 * next.n,
-                                            next.n_w, 2 * (p.n / BF_LANES));
-        if (a->n_x > 12) {
-            bf_several_tile(a, sums, &p, 0, HALF, &ahead);
-            bf_several_tile(a, sums + HALF, &p, HALF, HALF, &ahead);
-        } else {
-            bf_several_tile(a, sums, &p, 0, 6, &ahead);
-            if (a->n_x > 10)
-                bf_several_tile(a, sums + 6, &p, 6, 6, &ahead);
+        struct ahead ahead =
+            ahead_in_turns(bf_at(a, f8, next.r, next.k), a->w_stride * bf_size(f8),
+                           next.n * bf_size(f8), next.n_w, n_tiles * (p.n / bf_taken(f8)));
+        for (size_t t = 0; t < n_tiles; t++) {
+            const size_t i = t * most, n = at_most(a->n_x - i, most);
+            if (n > 6)
+                bf_several_tile(a, f8, sums[t], &p, i, n, BF_X_SEVERAL, &ahead);
+            else if (n > 4)
+                bf_several_tile(a, f8, sums[t], &p, i, n, 6, &ahead);
             else
-                bf_several_tile(a, sums + 6, &p, 6, 4, &ahead);
+                bf_several_tile(a, f8, sums[t], &p, i, n, 4, &ahead);
         }
         p = next;
     }
 }
 
-/* A piece as a block: each 8 values of k of its BF_W rows as 4 vectors, row 4 q + g in quarter q of
- * vector g; for rows that are not there the last one. Made before it is used: what packs and
+static void bf_rows_several(const struct linear_args *a)
+{
+    bf_several(a, false);
+}
+
+static void f8_rows_several(const struct linear_args *a)
+{
+    bf_several(a, true);
+}
+
+/* A piece as a block: of each BF_LANES values of k, what bf_weave makes of rows 4 g + q in vectors
+ * g of each 4; for rows that are not there the last one. Made before it is used: what packs and
  * multiplies at once takes longer than both. */
 INLINE void bf_pack(vi *block, const struct linear_args *a, bool f8, const struct bf_piece *p)
 {
@@ -386,7 +402,7 @@ INLINE void bf_pack(vi *block, const struct linear_args *a, bool f8, const struc
         struct bf_row w[4];
         vi *to = block + g;
         for (size_t q = 0; q < 4; q++)
-            w[q] = bf_row(a, f8, p->r + at_most(4 * q + g, p->n_w - 1), p->k);
+            w[q] = bf_row(a, f8, p->r + at_most(4 * g + q, p->n_w - 1), p->k);
         for (size_t k = 0; k < p->n; k += taken, to += BF_W * taken / BF_LANES) {
             vi v[F8_CODES / 8];
             bf_weave(v, w, f8, k, p->n - k, bf_group(a, f8, p->k + k));
@@ -400,12 +416,14 @@ INLINE void bf_pack(vi *block, const struct linear_args *a, bool f8, const struc
 INLINE void bf_many_step(vf (*acc)[4], const uint16_t *const *x, const vi *block, size_t k,
                          size_t n_x)
 {
-    UNROLLED_FOR (size_t q = 0; q < 4; q++)
+    UNROLLED_FOR (size_t q = 0; q < 4; q++) {
         UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-            const vi eight = bf_eight(x[j] + k + 8 * q);
+            const vi pair = bf_spread(bf_load(x[j] + k), q);
             UNROLLED_FOR (size_t g = 0; g < 4; g++)
-                acc[j][g] = bf_dot(acc[j][g], block[4 * q + g], eight);
+                acc[j][g] = bf_dot(acc[j][g], block[4 * q + g], pair);
         }
+        LOAD_ANEW();
+    }
 }
 
 /* sums[j] (+)= rows i + j of x times a block, for j < n_x, a constant; n of them are this tile's.
@@ -431,7 +449,7 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const vi *block,
     }
     UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
         const vf sum =
-            (p->k ? sums[j] : v_set(0)) + bf_quarters(acc[j][0], acc[j][1], acc[j][2], acc[j][3]);
+            (p->k ? sums[j] : v_set(0)) + bf_fold(acc[j][0], acc[j][1], acc[j][2], acc[j][3]);
         if (!last)
             sums[j] = sum;
         else if (j < n)
@@ -496,9 +514,7 @@ typedef void (*rows_fn)(const struct linear_args *a);
 
 static void linear_rows_bf16(const struct linear_args *a)
 {
-    static const rows_fn few[BF_FEW + 1] = {bf_rows_empty, bf_rows_1, bf_rows_2,
-                                            bf_rows_3,     bf_rows_4, bf_rows_6,
-                                            bf_rows_6,     bf_rows_8, bf_rows_8};
+    static const rows_fn few[BF_FEW + 1] = {bf_rows_empty, bf_rows_1, bf_rows_2, bf_rows_3};
     if (a->n_k == 0)
         bf_rows_empty(a);
     else if (a->n_x <= BF_FEW)
@@ -509,14 +525,13 @@ static void linear_rows_bf16(const struct linear_args *a)
         bf_rows_many(a);
 }
 
-/* Blocks pay sooner than with bf16, as they save looking up. */
 static void f8_rows(const struct linear_args *a)
 {
-    static const rows_fn few[BF_FEW + 1] = {bf_rows_empty, f8_rows_1, f8_rows_2,
-                                            f8_rows_3,     f8_rows_4, f8_rows_6,
-                                            f8_rows_6,     f8_rows_8, f8_rows_8};
+    static const rows_fn few[BF_FEW + 1] = {bf_rows_empty, f8_rows_1, f8_rows_2, f8_rows_3};
     if (a->n_x <= BF_FEW)
         few[a->n_x](a);
+    else if (a->n_x <= F8_SEVERAL)
+        f8_rows_several(a);
     else
         f8_rows_many(a);
 }
@@ -525,7 +540,7 @@ static void f8_rows(const struct linear_args *a)
 static void linear_rows_f8(const struct linear_f8_args *a)
 {
     struct f8_table tables[KERNELS_F8_GROUPS];
-    const size_t most = a->args.n_x <= BF_FEW ? (size_t)F8_NEAR : (size_t)KERNELS_F8_GROUPS;
+    const size_t most = a->args.n_x <= F8_SEVERAL ? (size_t)F8_NEAR : (size_t)KERNELS_F8_GROUPS;
     const size_t n_near = a->n_groups < most ? most / a->n_groups : 1;
     const int shift = a->n_groups > 1 ? __builtin_ctzll(a->block_in) : 63;
     struct f8_rows rows = {a->args, tables, 0, a->block_out, a->n_groups, shift};

@@ -37,6 +37,10 @@ enum { PEAK_CHAINS = 12 };
 #define ANY_VALUE(v) __asm__("" : "+m"(v))
 #endif
 
+/* Behind it memory is loaded anew. Compilers would rather keep what they have loaded, and for lack
+ * of registers on the stack. */
+#define LOAD_ANEW() __asm__ volatile("" ::: "memory")
+
 void kernels_scalar_fill(struct kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_fill(struct kernels *k);

@@ -203,19 +203,26 @@ static inline vf v_scale(vf x, vf n)
     return x * _mm256_castsi256_ps(a) * _mm256_castsi256_ps(b);
 }
 
+/* The sum of the halves. */
+static inline __m128 fold(vf a)
+{
+    return _mm256_castps256_ps128(a) + _mm256_extractf128_ps(a, 1);
+}
+
 static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
 {
-    const vf four = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
-    const __m128 sum = _mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1);
-    _mm_storeu_ps(sums, _mm_loadu_ps(sums) + sum);
+    const vf ab = _mm256_unpacklo_ps(a, b) + _mm256_unpackhi_ps(a, b);
+    const vf cd = _mm256_unpacklo_ps(c, d) + _mm256_unpackhi_ps(c, d);
+    const vf all = (vf)_mm256_unpacklo_pd((__m256d)ab, (__m256d)cd) +
+                   (vf)_mm256_unpackhi_pd((__m256d)ab, (__m256d)cd);
+    _mm_storeu_ps(sums, _mm_loadu_ps(sums) + fold(all));
 }
 
 /* In the order of v_sum4. */
 static inline float v_sum(vf a)
 {
-    const vf two = _mm256_hadd_ps(a, a);
-    const vf four = _mm256_hadd_ps(two, two);
-    return _mm_cvtss_f32(_mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1));
+    const vf two = a + _mm256_permute_ps(a, 0x4e);
+    return _mm_cvtss_f32(fold(two + _mm256_permute_ps(two, 0xb1)));
 }
 
 /* ---- whole numbers ---- */

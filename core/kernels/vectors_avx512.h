@@ -169,27 +169,27 @@ static inline vf v_scale(vf x, vf n)
     return _mm512_scalef_ps(x, n);
 }
 
-static inline __m256 fold(vf a)
+/* The sum of the quarters. */
+static inline __m128 fold(vf a)
 {
-    return _mm512_castps512_ps256(a) + _mm512_extractf32x8_ps(a, 1);
+    const __m256 two = _mm512_castps512_ps256(a) + _mm512_extractf32x8_ps(a, 1);
+    return _mm256_castps256_ps128(two) + _mm256_extractf128_ps(two, 1);
 }
 
 static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
 {
-    const __m256 ab = _mm256_hadd_ps(fold(a), fold(b));
-    const __m256 cd = _mm256_hadd_ps(fold(c), fold(d));
-    const __m256 four = _mm256_hadd_ps(ab, cd);
-    const __m128 sum = _mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1);
-    _mm_storeu_ps(sums, _mm_loadu_ps(sums) + sum);
+    const vf ab = _mm512_unpacklo_ps(a, b) + _mm512_unpackhi_ps(a, b);
+    const vf cd = _mm512_unpacklo_ps(c, d) + _mm512_unpackhi_ps(c, d);
+    const vf all = (vf)_mm512_unpacklo_pd((__m512d)ab, (__m512d)cd) +
+                   (vf)_mm512_unpackhi_pd((__m512d)ab, (__m512d)cd);
+    _mm_storeu_ps(sums, _mm_loadu_ps(sums) + fold(all));
 }
 
 /* In the order of v_sum4. */
 static inline float v_sum(vf a)
 {
-    const __m256 eight = fold(a);
-    const __m256 two = _mm256_hadd_ps(eight, eight);
-    const __m256 four = _mm256_hadd_ps(two, two);
-    return _mm_cvtss_f32(_mm256_castps256_ps128(four) + _mm256_extractf128_ps(four, 1));
+    const vf two = a + _mm512_permute_ps(a, 0x4e);
+    return _mm_cvtss_f32(fold(two + _mm512_permute_ps(two, 0xb1)));
 }
 
 /* ---- whole numbers ---- */

@@ -29,9 +29,9 @@
  */
 enum {
     BF_LANES = 32,        /* bf16 in a vector */
-    BF_FEW = 3,           /* rows of x up to which streams are read */
+    BF_FEW = 3,           /* rows of x up to which streams are read (measured on Zen 5) */
     BF_SEVERAL = 16,      /* up to which blocks do not pay that are packed first */
-    F8_SEVERAL = 8,       /* the same of E4M3, where they save looking up */
+    F8_SEVERAL = 8,       /* the same of E4M3, where blocks save looking up */
     BF_COLS_SEVERAL = 12, /* long pieces pay for longer here: a strip's rows are far apart */
     BF_X = 6,
     BF_W = 16,
@@ -110,7 +110,7 @@ INLINE size_t bf_piece_k(size_t n_k, size_t most)
     return n_pieces ? (n_k + n_all - 1) / n_all * F8_CODES : most;
 }
 
-/* What many rows of x meet at once: values [k, k + n) of the outputs [r, r + n_w). */
+/* What several or many rows of x meet at once: values [k, k + n) of the outputs [r, r + n_w). */
 struct bf_piece {
     size_t r, n_w, k, n;
 };
@@ -197,8 +197,8 @@ INLINE size_t bf_group(const struct linear_args *a, bool f8, size_t k)
     return f8 ? k >> f8_rows_of(a)->shift : 0;
 }
 
-/* Pair i of each quarter, all over the quarter. Shuffles within quarters are free: Zen 5 has units
- * for them that products do not need. */
+/* Pair i of each quarter, all over the quarter. Zen 5 has units for shuffles within quarters that
+ * products do not need. */
 INLINE vi bf_spread(vi x, size_t i)
 {
     return (vi)(i == 0   ? _mm512_shuffle_epi32((__m512i)x, 0x00)
@@ -246,22 +246,22 @@ INLINE void bf_step(vf (*acc)[2], const uint16_t *const *x, const struct bf_row 
     vi v[2][F8_CODES / 8];
     UNROLLED_FOR (size_t g = 0; g < n_g; g++)
         bf_weave(v[g], w + 4 * g, f8, k, n, group);
-    UNROLLED_FOR (size_t q = 0; q < bf_taken(f8) / 8; q += 4) {
-        if (q && n <= BF_LANES) /* where x need not have anything */
+    UNROLLED_FOR (size_t h = 0; h < bf_taken(f8) / BF_LANES; h++) {
+        if (h && n <= BF_LANES) /* where x need not have anything */
             break;
         UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-            const vi values = bf_load(x[j] + k + 8 * q);
+            const vi values = bf_load(x[j] + k + BF_LANES * h);
             UNROLLED_FOR (size_t i = 0; i < 4; i++) {
                 const vi pair = bf_spread(values, i);
                 UNROLLED_FOR (size_t g = 0; g < n_g; g++)
-                    acc[j][g] = bf_dot(acc[j][g], v[g][q + i], pair);
+                    acc[j][g] = bf_dot(acc[j][g], v[g][4 * h + i], pair);
             }
         }
     }
 }
 
 /* sums[j] += n values of row j of x times those of n_g times 4 streams, for j < n_x, both
- * constants; there may be fewer rows of x. What comes behind 4 streams is asked for meanwhile. */
+ * constants. What comes behind 4 streams is asked for meanwhile. */
 INLINE void bf_few_tile(const struct linear_args *a, bool f8, vf *sums, const struct bf_row *w,
                         size_t k0, size_t n, size_t n_x, size_t n_g)
 {
@@ -269,7 +269,7 @@ INLINE void bf_few_tile(const struct linear_args *a, bool f8, vf *sums, const st
     const uint16_t *x[BF_FEW];
     vf acc[BF_FEW][2];
     UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-        x[j] = bf_x(a, at_most(j, a->n_x - 1)) + k0;
+        x[j] = bf_x(a, j) + k0;
         acc[j][0] = acc[j][1] = v_set(0);
     }
     for (size_t k = 0; k < whole; k += taken) {
@@ -300,7 +300,7 @@ INLINE void bf_rows_few(const struct linear_args *a, bool f8, size_t n_x, size_t
             bf_few_tile(a, f8, sums, w, k, at_most(a->n_k - k, piece), n_x, n_g);
         }
         UNROLLED_FOR (size_t i = 0; i < n_x; i++)
-            for (size_t s = 0; i < a->n_x && s < n_streams && row + s * n_rows < a->n_w; s++)
+            for (size_t s = 0; s < n_streams && row + s * n_rows < a->n_w; s++)
                 bf_finish(a, i, row + s * n_rows, sums[i][s]);
     }
 }
@@ -325,6 +325,19 @@ BF_ROWS_ALL_FEW(f8, true)
 #undef BF_ROWS_ALL_FEW
 #undef BF_ROWS_FEW
 
+/* Row i + j of x times a piece goes to sums[j], or to y with those of the pieces before; only j < n
+ * are a tile's own. */
+INLINE void bf_add_piece(const struct linear_args *a, const struct bf_piece *p, vf *sums, size_t i,
+                         size_t j, size_t n, vf sum)
+{
+    if (p->k)
+        sum += sums[j];
+    if (p->k + p->n < a->n_k)
+        sums[j] = sum;
+    else if (j < n)
+        bf_finish_some(a, i + j, p->r, sum, p->n_w);
+}
+
 /* sums[j] (+)= rows i + j of x times a piece of BF_W_SEVERAL rows of weights, for j < n_x, a
  * constant; n of them are this tile's. A turn for each step. */
 INLINE void bf_several_tile(const struct linear_args *a, bool f8, vf *sums,
@@ -347,14 +360,8 @@ INLINE void bf_several_tile(const struct linear_args *a, bool f8, vf *sums,
     }
     if (whole < p->n)
         bf_step(acc, x, w, f8, whole, p->n - whole, bf_group(a, f8, p->k + whole), n_x, 2);
-    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-        const vf sum =
-            (p->k ? sums[j] : v_set(0)) + bf_fold(acc[j][0], acc[j][1], acc[j][0], acc[j][1]);
-        if (p->k + p->n < a->n_k)
-            sums[j] = sum;
-        else if (j < n)
-            bf_finish_some(a, i + j, p->r, sum, p->n_w);
-    }
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++)
+        bf_add_piece(a, p, sums, i, j, n, bf_fold(acc[j][0], acc[j][1], acc[j][0], acc[j][1]));
 }
 
 /* Too many rows of x for streams, too few to make blocks for. */
@@ -392,9 +399,9 @@ static void f8_rows_several(const struct linear_args *a)
     bf_several(a, true);
 }
 
-/* A piece as a block: of each BF_LANES values of k, what bf_weave makes of rows 4 g + q in vectors
- * g of each 4; for rows that are not there the last one. Made before it is used: what packs and
- * multiplies at once takes longer than both. */
+/* A piece as a block: 16 vectors for each BF_LANES values of k, of which 4 i + g has pairs i of
+ * rows 4 g to 4 g + 3, as bf_weave makes them; for rows that are not there the last one. Made
+ * before it is used: what packs and multiplies at once takes longer than both. */
 INLINE void bf_pack(vi *block, const struct linear_args *a, bool f8, const struct bf_piece *p)
 {
     const size_t taken = bf_taken(f8);
@@ -447,14 +454,8 @@ INLINE void bf_many_tile(const struct linear_args *a, vf *sums, const vi *block,
         for (size_t k = turn; k < at_most(p->n, turn + BF_ROWS_TURN); k += BF_LANES, block += BF_W)
             bf_many_step(acc, x, block, k, n_x);
     }
-    UNROLLED_FOR (size_t j = 0; j < n_x; j++) {
-        const vf sum =
-            (p->k ? sums[j] : v_set(0)) + bf_fold(acc[j][0], acc[j][1], acc[j][2], acc[j][3]);
-        if (!last)
-            sums[j] = sum;
-        else if (j < n)
-            bf_finish_some(a, i + j, p->r, sum, p->n_w);
-    }
+    UNROLLED_FOR (size_t j = 0; j < n_x; j++)
+        bf_add_piece(a, p, sums, i, j, n, bf_fold(acc[j][0], acc[j][1], acc[j][2], acc[j][3]));
 }
 
 /* One piece against the rows [x0, x0 + n_x) of x, while the next piece is asked for. */

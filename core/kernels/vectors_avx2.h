@@ -211,10 +211,9 @@ static inline __m128 fold(vf a)
 
 static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
 {
-    const vf ab = _mm256_unpacklo_ps(a, b) + _mm256_unpackhi_ps(a, b);
-    const vf cd = _mm256_unpacklo_ps(c, d) + _mm256_unpackhi_ps(c, d);
-    const vf all = (vf)_mm256_unpacklo_pd((__m256d)ab, (__m256d)cd) +
-                   (vf)_mm256_unpackhi_pd((__m256d)ab, (__m256d)cd);
+    const vf ac = _mm256_unpacklo_ps(a, c) + _mm256_unpackhi_ps(a, c);
+    const vf bd = _mm256_unpacklo_ps(b, d) + _mm256_unpackhi_ps(b, d);
+    const vf all = _mm256_unpacklo_ps(ac, bd) + _mm256_unpackhi_ps(ac, bd);
     _mm_storeu_ps(sums, _mm_loadu_ps(sums) + fold(all));
 }
 
@@ -265,7 +264,9 @@ static inline vi vi_max(vi a, vi b)
 static inline vi vi_quads(vi a, vi b, vi c, vi d)
 {
     const __m256i x = (__m256i)a, y = (__m256i)b, z = (__m256i)c, w = (__m256i)d;
-    return (vi)_mm256_hadd_epi32(_mm256_hadd_epi32(x, y), _mm256_hadd_epi32(z, w));
+    const __m256i ac = _mm256_add_epi32(_mm256_unpacklo_epi32(x, z), _mm256_unpackhi_epi32(x, z));
+    const __m256i bd = _mm256_add_epi32(_mm256_unpacklo_epi32(y, w), _mm256_unpackhi_epi32(y, w));
+    return (vi)_mm256_add_epi32(_mm256_unpacklo_epi32(ac, bd), _mm256_unpackhi_epi32(ac, bd));
 }
 
 static inline vi vi_quads_max(vi a, vi b, vi c, vi d)

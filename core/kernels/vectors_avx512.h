@@ -178,10 +178,9 @@ static inline __m128 fold(vf a)
 
 static inline void v_sum4(float *sums, vf a, vf b, vf c, vf d)
 {
-    const vf ab = _mm512_unpacklo_ps(a, b) + _mm512_unpackhi_ps(a, b);
-    const vf cd = _mm512_unpacklo_ps(c, d) + _mm512_unpackhi_ps(c, d);
-    const vf all = (vf)_mm512_unpacklo_pd((__m512d)ab, (__m512d)cd) +
-                   (vf)_mm512_unpackhi_pd((__m512d)ab, (__m512d)cd);
+    const vf ac = _mm512_unpacklo_ps(a, c) + _mm512_unpackhi_ps(a, c);
+    const vf bd = _mm512_unpacklo_ps(b, d) + _mm512_unpackhi_ps(b, d);
+    const vf all = _mm512_unpacklo_ps(ac, bd) + _mm512_unpackhi_ps(ac, bd);
     _mm_storeu_ps(sums, _mm_loadu_ps(sums) + fold(all));
 }
 

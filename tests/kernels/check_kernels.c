@@ -303,7 +303,7 @@ static struct linear_args linear_random_shape(bool cols)
     if (a.n_x >= 500 && random_below(2)) /* and more of k */
         a.n_k = 860 + random_below(46);
     if (random_below(24) == 0) /* so many weights that few rows of x ask for them */
-        a = (struct linear_args){.n_x = 1 + random_below(14),
+        a = (struct linear_args){.n_x = 1 + random_below(17),
                                  .n_w = 260 + random_below(200),
                                  .n_k = 1010 + random_below(90)};
     if (random_below(24) == 0) /* more columns than a strip has */

@@ -179,13 +179,13 @@ enum batch_answer_kind batch_answer_name(const char *text, size_t n, struct buff
             named = batch_line_canonical_id(&id, (const char *)value.data, value.size);
     }
     const bool good = json_scan_done(&s) && named;
+    name->failed = name->failed || id.failed || json_scan_ran_out(&s);
     json_scan_end(&s);
     name->n = 0;
     if (good && number > 0 && number < SIZE_MAX)
         batch_answer_error_name((size_t)number, &id, name);
     else if (good)
         buffer_add(name, id.data, id.n);
-    name->failed = name->failed || id.failed;
     buffer_free(&id);
     if (good && kind != BATCH_ANSWER_NONE && number > 0)
         return BATCH_ANSWER_ERROR;

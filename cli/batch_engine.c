@@ -136,13 +136,10 @@ static bool count_pages(struct batch_engine *e, struct err *err)
     const size_t windows = bytes.kv - bytes.kv_page;
     const size_t left = most > windows ? most - windows : 0;
     const size_t n = bytes.kv_page > 0 ? left / bytes.kv_page : all;
-    if (windows > most)
+    if (windows > most || n == 0)
         return err_set(err, o->kv_memory > 0 ? ERR_USAGE : ERR_RUNTIME,
                        "--kv-memory must be %zu bytes at least where --parallel is %d",
                        windows + bytes.kv_page, e->n_parallel);
-    if (n == 0)
-        return err_set(err, o->kv_memory > 0 ? ERR_USAGE : ERR_RUNTIME,
-                       "--kv-memory must be %zu bytes at least", windows + bytes.kv_page);
     e->n_pages = (int)min_size(min_size(n, all), INT_MAX);
     return true;
 }

@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,10 +42,24 @@ struct value {
 };
 
 /* Notes what is wrong with the line, the first time. Returns false. */
-static bool spoil(const struct value *v, const char *what)
+PRINTF_LIKE(2, 3)
+static bool spoil(const struct value *v, const char *fmt, ...)
 {
-    if (v->line->error.code == ERR_NONE)
-        err_set(&v->line->error, ERR_USAGE, "\"%s\" %s", v->key->name, what);
+    struct err *const e = &v->line->error;
+    char what[sizeof e->text];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    return e->code == ERR_NONE && err_set(e, ERR_USAGE, "\"%s\" %s", v->key->name, what);
+}
+
+/* The same, where a scan ended with *why. Returns false. */
+static bool spoil_by(const struct value *v, const struct err *why)
+{
+    if (why->code != ERR_RUNTIME)
+        return spoil(v, "is %s", why->text); /* bytes are counted from the value's first */
+    v->line->error = *why;
     return false;
 }
 
@@ -69,8 +85,8 @@ static bool read_string(const struct value *v, struct buffer *out)
     const bool good = json_scan_string(&s, &text);
     if (good)
         buffer_add(out, (const char *)text.data, text.size);
-    else if (v->line->error.code == ERR_NONE) /* its bytes are counted from the value's first */
-        err_set(&v->line->error, why.code, "\"%s\" is %s", v->key->name, why.text);
+    else
+        spoil_by(v, &why);
     json_scan_end(&s);
     return good;
 }
@@ -94,12 +110,8 @@ static bool read_bool(const struct value *v, bool *out)
 static bool read_whole(const struct value *v, double min, double max, int *out)
 {
     double number;
-    if (!read_number(v, &number) || !(number >= min && number <= max) || floor(number) != number) {
-        if (v->line->error.code == ERR_NONE)
-            err_set(&v->line->error, ERR_USAGE,
-                    "\"%s\" must be a whole number between %.0f and %.0f", v->key->name, min, max);
-        return false;
-    }
+    if (!read_number(v, &number) || !(number >= min && number <= max) || floor(number) != number)
+        return spoil(v, "must be a whole number between %.0f and %.0f", min, max);
     *out = (int)number;
     return true;
 }
@@ -107,12 +119,8 @@ static bool read_whole(const struct value *v, double min, double max, int *out)
 static bool read_real(const struct value *v, double min, double max, float *out)
 {
     double number;
-    if (!read_number(v, &number) || !(number >= min && number <= max)) {
-        if (v->line->error.code == ERR_NONE)
-            err_set(&v->line->error, ERR_USAGE, "\"%s\" must be a number between %g and %g",
-                    v->key->name, min, max);
-        return false;
-    }
+    if (!read_number(v, &number) || !(number >= min && number <= max))
+        return spoil(v, "must be a number between %g and %g", min, max);
     *out = (float)number;
     return true;
 }
@@ -171,6 +179,8 @@ static bool read_ids(const struct value *v, struct ids *out)
     }
     good = good && !s.failed;
     json_scan_end(&s);
+    if (why.code == ERR_RUNTIME)
+        return spoil_by(v, &why);
     if (!good || out->n == 0)
         return spoil(v, "must be a string, or a list of at least one token id");
     return true;
@@ -410,6 +420,7 @@ bool batch_line_canonical_id(struct buffer *out, const char *value, size_t n)
         if (good)
             buffer_add(out, value, n);
     }
+    out->failed = out->failed || json_scan_ran_out(&s);
     json_scan_end(&s);
     return good;
 }
@@ -457,6 +468,8 @@ bool batch_line_parse(struct batch_line *line, const char *text, size_t n, size_
         read_members(line, text, n, task == BATCH_SCORE ? IN_SCORED : AT_TOP);
         check_whole(line, task);
     }
+    if (line->error.code == ERR_RUNTIME) /* which is not the line's fault */
+        return err_no_memory(e);
     if (line->custom_id.n == 0)
         buffer_addf(&line->custom_id, "%zu", number);
     return buffer_ok(&line->prompt, e) && buffer_ok(&line->custom_id, e) &&

@@ -161,12 +161,14 @@ static bool read_part(struct merge *m, int k, struct err *e)
                                     .size = text.size + 1,
                                     .part = k,
                                     .is_error = kind == BATCH_ANSWER_ERROR};
-        if (kind == BATCH_ANSWER_NONE)
+        if (!buffer_ok(&m->name, e))
+            ok = false;
+        else if (kind == BATCH_ANSWER_NONE)
             ok = refuse(&in, "is no answer", e);
         else if (batch_index_find(&m->names, m->name.data, m->name.n))
             ok = refuse(&in, "answers what was answered already", e);
         else
-            ok = buffer_ok(&m->name, e) && add_place(m, &place, e);
+            ok = add_place(m, &place, e);
     }
     ok = ok && state == BATCH_INPUT_END;
     batch_input_free(&in);

@@ -26,10 +26,10 @@ static bool refuse_line(const struct batch_input *in, struct err *e)
 static bool add_answer(const struct batch_input *in, enum batch_answer_kind kind,
                        const struct buffer *name, struct batch_index *answers, struct err *e)
 {
-    if (kind == BATCH_ANSWER_NONE)
-        return refuse_line(in, e);
     if (!buffer_ok(name, e))
         return false;
+    if (kind == BATCH_ANSWER_NONE)
+        return refuse_line(in, e);
     if (batch_index_find(answers, name->data, name->n))
         return refuse(in, "answers what was answered already", e);
     return batch_index_add(answers, name->data, name->n,
@@ -66,8 +66,8 @@ bool batch_resume_check(int fd, const char *name, struct err *e)
     enum batch_answer_kind kind;
     batch_input_begin(&in, fd, name);
     const enum batch_input_state state = batch_answer_next(&in, &text, &kind, &first, e);
-    bool ok = state != BATCH_INPUT_FAILED;
-    if (state == BATCH_INPUT_LINE && kind == BATCH_ANSWER_NONE)
+    bool ok = state != BATCH_INPUT_FAILED && buffer_ok(&first, e);
+    if (ok && state == BATCH_INPUT_LINE && kind == BATCH_ANSWER_NONE)
         ok = refuse_line(&in, e);
     buffer_free(&first);
     batch_input_free(&in);

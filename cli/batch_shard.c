@@ -54,7 +54,7 @@ static bool split_by_array(struct batch_shard *shard, struct err *e)
                        "SLURM_ARRAY_TASK_ID and _COUNT do not say which part of a job this is; "
                        "--shard K/N says it");
     const long first = min >= 0 ? min : 0;
-    const bool even = (id - first) % step == 0 && (max < 0 || (max - first) / step + 1 == count);
+    const bool even = (id - first) % step == 0 && (max < 0 || (max - first) / step == count - 1);
     if (!even)
         return err_set(e, ERR_USAGE,
                        "the tasks of this Slurm array do not have the numbers of one range; "

@@ -107,16 +107,18 @@ static bool find_strange(const struct batch_source *s, struct buffer *id, struct
     struct batch_input in;
     struct bytes text;
     const struct batch_index_entry *entry = NULL;
+    enum batch_input_state state = BATCH_INPUT_LINE;
     bool whole, found = false;
     (void)lseek(s->output->fd, 0, SEEK_SET); /* what is written goes to the end all the same */
     batch_input_begin(&in, s->output->fd, s->output->name);
-    while (!found && batch_input_next(&in, true, &text, &whole, e) == BATCH_INPUT_LINE) {
+    while (!found && (state = batch_input_next(&in, true, &text, &whole, e)) == BATCH_INPUT_LINE) {
         (void)batch_answer_name((const char *)text.data, text.size, id);
         entry = batch_index_find(&s->answers, id->data, id->n);
         found = entry && entry->value != BATCH_ANSWER_NONE;
     }
     batch_input_free(&in);
-    return found || err_set(e, ERR_RUNTIME, "cannot read %s a second time", s->output->name);
+    return found || (state == BATCH_INPUT_END &&
+                     err_set(e, ERR_RUNTIME, "cannot read %s a second time", s->output->name));
 }
 
 static bool refuse_strange(const struct batch_source *s, size_t n_strange, struct err *e)

@@ -12,10 +12,12 @@
 #include "core/utf8.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 struct dtype_total {
@@ -74,7 +76,10 @@ static bool collect(const struct options *o, const struct loaded *l, struct card
         card->dtypes[t->dtype].n_tensors++;
         card->dtypes[t->dtype].n_bytes += t->n_bytes;
     }
-    card->n_entries = max_int(0, scandir(card->dir, &card->entries, is_visible, alphasort));
+    const int n_entries = scandir(card->dir, &card->entries, is_visible, alphasort);
+    if (n_entries < 0)
+        return err_set(e, ERR_RUNTIME, "%s: %s", card->dir, strerror(errno));
+    card->n_entries = n_entries;
     card->tokenizer_bytes = l->tokenizer ? tokenizer_bytes(l->tokenizer) : 0;
     card->n_context = o->context > 0 ? o->context : model_info(l->model)->max_positions;
     const struct session_params params = {

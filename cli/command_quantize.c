@@ -46,7 +46,7 @@ static bool work(const struct options *o, struct exporter *x, struct compute *c,
 {
     size_t done = 0, total = 1;
     bool ok = true;
-    struct terminal_progress progress = terminal_progress_begin(o->quiet, false, "MiB");
+    struct terminal_progress progress = terminal_progress_begin(o->quiet, false, "weights, MiB:");
     while (ok && done < total) {
         ok = export_step(x, c, &done, &total, e);
         terminal_progress(&progress, done >> 20, total >> 20);

@@ -134,13 +134,16 @@ static char *locate_in_cache(const char *name, struct err *e)
         buffer_free(&repository);
         return NULL;
     }
-    const bool readable = read_commit(repository.data, commit, e);
-    if (readable && commit[0] != '\0')
+    bool good = read_commit(repository.data, commit, e);
+    if (good && commit[0] != '\0')
         buffer_addf(&snapshot, "%s/snapshots/%s", repository.data, commit);
-    if (readable && (snapshot.n == 0 || !file_is_directory(snapshot.data))) {
+    good = good && buffer_ok(&snapshot, e);
+    if (good && (snapshot.n == 0 || !file_is_directory(snapshot.data))) {
         fail_in_cache(name, repository.data, e);
-        buffer_free(&snapshot);
+        good = false;
     }
+    if (!good)
+        buffer_free(&snapshot);
     buffer_free(&repository);
     return snapshot.data;
 }

@@ -26,11 +26,11 @@ static bool read_prompt(struct run *r, const char *command, struct err *e)
     return prompt_parse_ids("--ids", o->ids, strlen(o->ids), &r->ids, e);
 }
 
-/* A failed run goes on where nothing needs the tokenizer. */
+/* Goes on without a tokenizer that cannot be loaded, where nothing needs one. */
 static bool do_without(const struct run *r, bool needed, struct err *e)
 {
     const struct err why = *e;
-    if (!r->o->ids)
+    if (!r->o->ids || why.code != ERR_LOAD)
         return false;
     if (needed)
         return err_set(e, why.code, "%s (--print-ids needs none)", why.text);

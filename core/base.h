@@ -1,6 +1,7 @@
 /*
  * Words that every file may use: fixed-width types, the size of a cache line, overflow-checked
- * sizes, a byte range, an array that grows, a hash. Owns nothing and knows nothing of models.
+ * sizes, a byte range, a digit's value, an array that grows, a hash. Owns nothing and knows nothing
+ * of models.
  */
 #ifndef CORE_BASE_H
 #define CORE_BASE_H
@@ -34,6 +35,15 @@ static inline bool bytes_equal(struct bytes a, const char *text)
 {
     const size_t n = strlen(text);
     return a.size == n && memcmp(a.data, text, n) == 0;
+}
+
+/* The value of a hexadecimal digit; -1: it is none. */
+static inline int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
 }
 
 /* Whether the text ends so, behind something else. */

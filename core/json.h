@@ -93,7 +93,7 @@ bool json_scan_member(struct json_scan *s, struct bytes *key);
 bool json_scan_array(struct json_scan *s);
 bool json_scan_element(struct json_scan *s);
 
-/* The value that comes next. *out of a string is valid until the next call. */
+/* The value that comes next. *out of a string is valid until the next string or key is read. */
 bool json_scan_string(struct json_scan *s, struct bytes *out);
 bool json_scan_number(struct json_scan *s, double *out);
 
@@ -102,5 +102,11 @@ bool json_scan_skip(struct json_scan *s, struct bytes *text);
 
 /* True where nothing failed and nothing but white space is left. */
 bool json_scan_done(struct json_scan *s);
+
+/* Whether it failed without memory, which is no fault of the text. */
+static inline bool json_scan_ran_out(const struct json_scan *s)
+{
+    return s->failed && s->e->code == ERR_RUNTIME;
+}
 
 #endif

@@ -200,11 +200,7 @@ static int32_t hex4(const struct json_scan *s, size_t at)
     if (s->n - at < 4)
         return -1;
     for (size_t i = 0; i < 4; i++) {
-        char c = s->text[at + i];
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
+        const int digit = hex_digit(s->text[at + i]);
         if (digit < 0)
             return -1;
         value = value * 16 + digit;

@@ -273,15 +273,15 @@ bool linear_shares_sums(const struct worker *w, const struct linear *l, const st
 }
 
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
-                  size_t y_stride, enum linear_store store)
+                  size_t y_stride)
 {
     if (linear_shares_sums(w, l, x)) {
-        apply_shared(w, l, x, y, y_stride, store);
+        apply_shared(w, l, x, y, y_stride, LINEAR_SET);
         return;
     }
     size_t begin, end;
     linear_share(w, l->n_out, &begin, &end);
-    linear_apply_part(w, l, x, begin, end, y + begin, y_stride, store);
+    linear_apply_part(w, l, x, begin, end, y + begin, y_stride, LINEAR_SET);
 }
 
 struct deal linear_deal(const struct worker *w, const struct linear *l, size_t n)
@@ -359,7 +359,7 @@ void linear_apply_all(struct worker *w, const struct linear *const *all, int n, 
         return;
     }
     for (int i = 0; i < n; i++)
-        linear_apply(w, all[i], x, y[i], (size_t)all[i]->n_out, LINEAR_SET);
+        linear_apply(w, all[i], x, y[i], (size_t)all[i]->n_out);
 }
 
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,

@@ -44,13 +44,13 @@ double linear_row_bytes(const struct linear *l);
 /* True for the dtypes that the kernels read in place. */
 bool linear_supports(enum dtype dtype);
 
-/* y[i, :] (= or +=) scale * (W x[i, :] + b) for the rows of x, in the form that suits the weights
- * best where x has room for it. Each worker computes its part (linear_share); sync before more of
- * y is read. All workers come here. */
+/* y[i, :] = scale * (W x[i, :] + b) for the rows of x, in the form that suits the weights best
+ * where x has room for it. Each worker computes its part (linear_share); sync before more of y is
+ * read. All workers come here. */
 void linear_apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
-                  size_t y_stride, enum linear_store store);
+                  size_t y_stride);
 
-/* The same, but dealt out where W is large (core/deal.h), and with a sync at the end. */
+/* The same, or y +=, dealt out where W is large (core/deal.h), and with a sync at the end. */
 void linear_apply_dealt(struct worker *w, const struct linear *l, struct operand *x, float *y,
                         size_t y_stride, enum linear_store store);
 
@@ -69,8 +69,9 @@ bool linear_shares_sums(const struct worker *w, const struct linear *l, const st
 void linear_apply_all(struct worker *w, const struct linear *const *all, int n, struct operand *x,
                       float *const *y);
 
-/* As linear_apply for the outputs [begin, end) of the caller's own choice, the first of which goes
- * to y[i, 0]. The first call, which makes the form of x, must be made by all workers. */
+/* y = or y += as linear_apply, for the outputs [begin, end) of the caller's own choice, the first
+ * of which goes to y[i, 0]. The first call, which makes the form of x, must be made by all workers.
+ */
 void linear_apply_part(struct worker *w, const struct linear *l, struct operand *x, size_t begin,
                        size_t end, float *y, size_t y_stride, enum linear_store store);
 

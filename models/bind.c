@@ -246,7 +246,8 @@ struct fused {
     const float *bias; /* [n_all] or NULL */
     int n_all;         /* outputs of all roles together */
     int n_in;
-    int n_groups; /* that the outputs are cut into */
+    int n_groups;  /* that the outputs are cut into */
+    bool together; /* with those of all other experts in one tensor */
 };
 
 static bool is_qkv(enum role role)
@@ -293,26 +294,27 @@ static bool bind_part(struct binder *b, const struct tensor_entry *entry, struct
 
 /* The bias of a matrix, or of one expert's part of a tensor that holds them all. */
 static const float *fused_bias(struct binder *b, const struct tensor_entry *entry,
-                               struct numbers at, const struct fused *f, bool together)
+                               struct numbers at, const struct fused *f)
 {
     const char *const suffix = entry->layout & LAYOUT_BARE ? "_bias" : ".bias";
     const int64_t shape[] = {b->spec->moe.num_experts, f->n_all};
     const struct tensor *const t =
-        require(b, entry->stem, at, suffix, together ? shape : shape + 1, together ? 2 : 1);
+        require(b, entry->stem, at, suffix, f->together ? shape : shape + 1, f->together ? 2 : 1);
     float *const bias = t ? take_floats(b, (size_t)f->n_all) : NULL;
     if (bias)
-        read_values(t, together ? (size_t)at.inner * (size_t)f->n_all : 0, (size_t)f->n_all, bias);
+        read_values(t, f->together ? (size_t)at.inner * (size_t)f->n_all : 0, (size_t)f->n_all,
+                    bias);
     return bias;
 }
 
 /* The bias where the spec asks for one, or where a quantiser has left one (of zeros, as a rule). */
 static bool find_bias(struct binder *b, const struct tensor_entry *entry, struct numbers at,
-                      bool together, struct fused *f)
+                      struct fused *f)
 {
     if (!roles_has_bias(b->spec, entry->role) &&
         !(f->quant && look_up(b, entry->stem, at, ".bias")))
         return true;
-    f->bias = fused_bias(b, entry, at, f, together);
+    f->bias = fused_bias(b, entry, at, f);
     return f->bias != NULL;
 }
 
@@ -340,7 +342,7 @@ static const struct tensor *find_part(struct binder *b, const struct tensor_entr
 /* True where the matrix is stored quantised: its scales are there. *quant stays NULL after a
  * failure. */
 static bool find_quant(struct binder *b, const struct tensor_entry *entry, struct numbers at,
-                       bool together, struct fused *f, const struct quant **quant)
+                       const struct fused *f, const struct quant **quant)
 {
     const struct quant_suffixes *const s = &b->quant->suffixes;
     struct quant_parts parts = {0};
@@ -350,7 +352,7 @@ static bool find_quant(struct binder *b, const struct tensor_entry *entry, struc
         parts.scales = find_part(b, entry, at, s->scales[i], 0);
     if (!parts.scales)
         return false;
-    const size_t n_rows = (size_t)f->n_all * (size_t)(together ? b->spec->moe.num_experts : 1);
+    const size_t n_rows = (size_t)f->n_all * (size_t)(f->together ? b->spec->moe.num_experts : 1);
     parts.codes = find_part(b, entry, at, s->codes, n_rows * (size_t)f->n_in);
     parts.zeros = find_part(b, entry, at, s->zeros, 0);
     parts.g_idx = find_part(b, entry, at, s->g_idx, 0);
@@ -368,28 +370,33 @@ static bool find_quant(struct binder *b, const struct tensor_entry *entry, struc
     return true;
 }
 
+static const char *weight_suffix(const struct tensor_entry *entry)
+{
+    return entry->layout & LAYOUT_BARE ? "" : ".weight";
+}
+
 static bool find_fused(struct binder *b, const struct tensor_entry *entry, struct numbers at,
                        struct fused *f)
 {
-    const char *const suffix = entry->layout & LAYOUT_BARE ? "" : ".weight";
-    const bool together = roles_per_expert(entry->role) && !counts_inner(entry->stem);
+    const char *const suffix = weight_suffix(entry);
     const bool transposed = (entry->layout & LAYOUT_IN_OUT) != 0;
     const int64_t whole[] = {b->spec->moe.num_experts, transposed ? f->n_in : f->n_all,
                              transposed ? f->n_all : f->n_in};
-    const int64_t *const shape = together ? whole : whole + 1;
-    if (find_quant(b, entry, at, together, f, &f->quant)) {
-        f->first = together ? (size_t)at.inner * (size_t)f->n_all : 0;
-        return f->quant && find_bias(b, entry, at, together, f);
+    f->together = roles_per_expert(entry->role) && !counts_inner(entry->stem);
+    const int64_t *const shape = f->together ? whole : whole + 1;
+    if (find_quant(b, entry, at, f, &f->quant)) {
+        f->first = f->together ? (size_t)at.inner * (size_t)f->n_all : 0;
+        return f->quant && find_bias(b, entry, at, f);
     }
     f->tensor = entry->role == ROLE_EMBEDDING ? find_embedding(b, entry->stem, suffix)
                                               : find(b, entry->stem, at, suffix);
     if (!f->tensor)
-        return missing(b, entry->stem, at, suffix, shape, together ? 3 : 2);
-    if (!check_shape(b, f->tensor, shape, together ? 3 : 2))
+        return missing(b, entry->stem, at, suffix, shape, f->together ? 3 : 2);
+    if (!check_shape(b, f->tensor, shape, f->together ? 3 : 2))
         return false;
-    if (together)
+    if (f->together)
         f->first = (size_t)at.inner * (size_t)f->n_all * (size_t)f->n_in;
-    return find_bias(b, entry, at, together, f);
+    return find_bias(b, entry, at, f);
 }
 
 static bool bind_matrix(struct binder *b, const struct tensor_entry *entries, int n_entries,
@@ -426,10 +433,10 @@ static bool bind_tied_head(struct binder *b, const struct tensor_entry *entry)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* True where the line's matrix is in the checkpoint, plain or quantised. */
-static bool is_there(const struct binder *b, const char *stem, struct numbers at)
+static bool is_there(const struct binder *b, const struct tensor_entry *entry, struct numbers at)
 {
-    return look_up(b, stem, at, ".weight") ||
-           (b->quant->is_set && look_up(b, stem, at, b->quant->suffixes.codes));
+    return look_up(b, entry->stem, at, weight_suffix(entry)) ||
+           (b->quant->is_set && look_up(b, entry->stem, at, b->quant->suffixes.codes));
 }
 
 /* Another line of the table whose matrix is in the checkpoint for the same role; or NULL. */
@@ -437,7 +444,7 @@ static const struct tensor_entry *other_name(const struct binder *b,
                                              const struct tensor_entry *entry, struct numbers at)
 {
     for (const struct tensor_entry *other = b->family->tensors; other->stem; other++)
-        if (other != entry && other->role == entry->role && is_there(b, other->stem, at))
+        if (other != entry && other->role == entry->role && is_there(b, other, at))
             return other;
     return NULL;
 }
@@ -470,7 +477,7 @@ static bool bind_line(struct binder *b, const struct tensor_entry *entries, int 
     const struct tensor_entry *const other = other_name(b, entries, at);
     if (!other)
         return bind_entries(b, entries, n_entries, at);
-    return !is_there(b, entries->stem, at) ||
+    return !is_there(b, entries, at) ||
            err_set(b->e, ERR_LOAD, "\"%s\" and \"%s\" are both there, which name the same weights",
                    entries->stem, other->stem);
 }
@@ -636,7 +643,20 @@ static bool check_leftovers(const struct binder *b)
     return true;
 }
 
-bool bind_weights(const struct family *family, const char *nest, const struct model_spec *spec,
+/* Whether head and embedding are both there and differ: then they are not tied, whatever
+ * config.json says (transformers 5, tie_weights). */
+static bool head_differs(const struct binder *b)
+{
+    const struct numbers at = {0, 0};
+    const struct tensor *const table =
+        look_up(b, family_stem(b->family, ROLE_EMBEDDING), at, ".weight");
+    const struct tensor *const head = look_up(b, family_stem(b->family, ROLE_HEAD), at, ".weight");
+    return table && head &&
+           (table->dtype != head->dtype || table->n_bytes != head->n_bytes ||
+            memcmp(table->data, head->data, head->n_bytes) != 0);
+}
+
+bool bind_weights(const struct family *family, const char *nest, struct model_spec *spec,
                   const struct quant_config *quant, const struct checkpoint *checkpoint,
                   struct arena *arena, struct weights *weights, struct bind_totals *totals,
                   struct err *e)
@@ -653,6 +673,8 @@ bool bind_weights(const struct family *family, const char *nest, const struct mo
     b.claimed = arena_array(arena, checkpoint_n_tensors(checkpoint) + 1, sizeof *b.claimed);
     if (!b.claimed)
         return err_no_memory(e);
+    if (spec->tie_word_embeddings && head_differs(&b))
+        spec->tie_word_embeddings = false;
     return take_layers(&b) && check_roles(&b) && bind_table(&b) && check_leftovers(&b) &&
            derive(&b);
 }

@@ -18,8 +18,9 @@ struct bind_totals {
 
 /* nest: what stands in front of every name of the text model in a multimodal checkpoint, else "".
  * Fills in *weights, whose matrices view into the checkpoint; small vectors and the table of layers
- * come from the arena. ERR_LOAD with the tensor's name, and both shapes where they disagree. */
-bool bind_weights(const struct family *family, const char *nest, const struct model_spec *spec,
+ * come from the arena. A head that is stored beside another embedding unties the spec's. ERR_LOAD
+ * with the tensor's name, and both shapes where they disagree. */
+bool bind_weights(const struct family *family, const char *nest, struct model_spec *spec,
                   const struct quant_config *quant, const struct checkpoint *checkpoint,
                   struct arena *arena, struct weights *weights, struct bind_totals *totals,
                   struct err *e);

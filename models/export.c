@@ -443,7 +443,7 @@ static bool write_config(struct exporter *x, struct err *e)
         .weights = x->weights,
         .family = x->model->family,
         .nest = x->model->nest,
-        .untie = x->untie,
+        .untie = x->untie || !x->model->spec.tie_word_embeddings,
     };
     struct bytes original;
     size_t size;

@@ -20,7 +20,7 @@ struct export_lists {
     enum model_weights weights;
     const struct family *family;
     const char *nest; /* in front of the names of a multimodal model's text model, else "" */
-    bool untie;       /* the head now has weights of its own */
+    bool untie;       /* the head has weights of its own */
 };
 
 /* The text, of *size bytes and malloc'ed (the caller frees); original is that of the other one.

@@ -74,7 +74,7 @@ static void expand_sums(struct worker *w, const struct pass *p, int layer, struc
     const size_t size = (size_t)p->spec->intermediate_size;
     size_t begin, end;
     linear_share(w, (int)size, &begin, &end);
-    linear_apply(w, &p->weights->layers[layer].up, rows, p->up, size, LINEAR_SET);
+    linear_apply(w, &p->weights->layers[layer].up, rows, p->up, size);
     activate_plain(w, p, layer, rows->n, begin, end);
     worker_sync(w);
 }

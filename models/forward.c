@@ -95,7 +95,7 @@ static void embed(struct worker *w, const struct pass *p)
         worker_sync(w);
         struct operand rows =
             pass_rows(p, p->embedded, (size_t)p->n, (size_t)p->spec->embedding_size);
-        linear_apply(w, project_in, &rows, p->x, hidden, LINEAR_SET);
+        linear_apply(w, project_in, &rows, p->x, hidden);
         worker_sync(w);
     } else {
         look_up(w, p, p->x);
@@ -110,7 +110,7 @@ static const float *transform(struct worker *w, const struct pass *p, const floa
     const size_t hidden = (size_t)p->spec->hidden_size, n = (size_t)p->n;
     struct operand in = pass_rows(p, rows, n, hidden);
     size_t begin, end;
-    linear_apply(w, &p->weights->head_dense, &in, p->normed, hidden, LINEAR_SET);
+    linear_apply(w, &p->weights->head_dense, &in, p->normed, hidden);
     worker_sync(w);
     worker_share(w, n, 1, &begin, &end);
     for (size_t i = begin; i < end; i++) {
@@ -170,7 +170,7 @@ static void head(struct worker *w, const struct pass *p)
     if (weights->project_out.n_out) {
         struct operand in = pass_rows(p, rows, n, hidden);
         width = (size_t)p->spec->embedding_size;
-        linear_apply(w, &weights->project_out, &in, p->embedded, width, LINEAR_SET);
+        linear_apply(w, &weights->project_out, &in, p->embedded, width);
         worker_sync(w);
         rows = p->embedded;
     }

@@ -31,7 +31,7 @@ static struct linear head_part(const struct linear *kv_b, const struct mla_spec 
 static void project_latents(struct worker *w, const struct pass *p,
                             const struct layer_weights *weights, struct operand *in)
 {
-    linear_apply(w, &weights->kv_a, in, p->key, (size_t)weights->kv_a.n_out, LINEAR_SET);
+    linear_apply(w, &weights->kv_a, in, p->key, (size_t)weights->kv_a.n_out);
 }
 
 /* value = queries as projected, [n, heads, nope + rope]. */
@@ -41,13 +41,13 @@ static void project_queries(struct worker *w, const struct pass *p,
     const size_t n = (size_t)p->n, rank = (size_t)p->spec->mla.q_lora_rank;
     struct operand rows = *in;
     if (rank) {
-        linear_apply(w, &weights->query_a, &rows, p->query_latent, rank, LINEAR_SET);
+        linear_apply(w, &weights->query_a, &rows, p->query_latent, rank);
         worker_sync(w);
         norm_rows(w, &weights->query_a_norm, p->query_latent, n, p->query_latent);
         worker_sync(w);
         rows = pass_rows(p, p->query_latent, n, rank);
     }
-    linear_apply(w, &weights->query_b, &rows, p->value, (size_t)weights->query_b.n_out, LINEAR_SET);
+    linear_apply(w, &weights->query_b, &rows, p->value, (size_t)weights->query_b.n_out);
 }
 
 /* Token i's latent is normalised, its shared part rotated. */

@@ -292,17 +292,16 @@ static void run_shared(struct worker *w, const struct pass *p, int layer, const 
     struct operand rows = pass_rows(p, in, n, hidden);
     size_t begin, end;
     linear_share(w, (int)size, &begin, &end);
-    linear_apply(w, &weights->shared.gate, &rows, p->moe.shared_gate, size, LINEAR_SET);
-    linear_apply(w, &weights->shared.up, &rows, p->moe.shared_up, size, LINEAR_SET);
+    linear_apply(w, &weights->shared.gate, &rows, p->moe.shared_gate, size);
+    linear_apply(w, &weights->shared.up, &rows, p->moe.shared_up, size);
     for (size_t i = 0; i < n; i++)
         ffn_activate(w, p, layer, p->moe.shared_gate + i * size + begin,
                      p->moe.shared_up + i * size + begin, end - begin);
     if (p->spec->moe.shared_expert_gate)
-        linear_apply(w, &weights->shared_expert_gate, &rows, p->moe.shared_expert_gate, 1,
-                     LINEAR_SET);
+        linear_apply(w, &weights->shared_expert_gate, &rows, p->moe.shared_expert_gate, 1);
     worker_sync(w);
     rows = pass_rows(p, p->moe.shared_up, n, size);
-    linear_apply(w, &weights->shared.down, &rows, p->moe.shared_out, hidden, LINEAR_SET);
+    linear_apply(w, &weights->shared.down, &rows, p->moe.shared_out, hidden);
 }
 
 /* Every expert on its slots: in -> up -> out. A single token stands in `in` itself. Ends with a
@@ -373,7 +372,7 @@ void moe_run(struct worker *w, const struct pass *p, int layer, const float *in,
     const size_t n_experts = (size_t)spec->num_experts, n_k = (size_t)spec->num_experts_per_tok;
     size_t begin, end;
     struct operand rows = pass_rows(p, in, (size_t)p->n, (size_t)p->spec->hidden_size);
-    linear_apply(w, &weights->router, &rows, p->moe.logits, n_experts, LINEAR_SET);
+    linear_apply(w, &weights->router, &rows, p->moe.logits, n_experts);
     worker_sync(w);
     worker_share(w, (size_t)p->n, 1, &begin, &end);
     for (size_t i = begin; i < end; i++)

@@ -229,6 +229,7 @@ static bool scan_name(struct loader *l, struct json_scan *s, struct bytes *out)
     if ((uintptr_t)out->data - (uintptr_t)s->text < s->n)
         return true;
     out->data = (const unsigned char *)arena_text(&l->copies, (const char *)out->data, out->size);
+    s->failed = !out->data;
     return out->data || err_no_memory(l->e);
 }
 
@@ -241,9 +242,11 @@ static bool put_item(struct loader *l, struct json_scan *s)
     bool good = json_scan_array(s) && json_scan_element(s) && scan_name(l, s, &left) &&
                 json_scan_element(s) && scan_name(l, s, &right) && !json_scan_element(s) &&
                 !s->failed;
-    return good ? put(l, left, right)
-                : err_set(l->e, ERR_LOAD, "merge %zu must be \"a b\" or [\"a\", \"b\"]",
-                          l->n + l->n_batch);
+    if (good)
+        return put(l, left, right);
+    return !json_scan_ran_out(s) &&
+           err_set(l->e, ERR_LOAD, "merge %zu must be \"a b\" or [\"a\", \"b\"]",
+                   l->n + l->n_batch);
 }
 
 bool bpe_scan_merges(struct tokenizer *t, struct json_scan *s, struct err *e)

@@ -83,14 +83,6 @@ static bool run_byte_level(struct text *out, const struct piece *in)
     return true;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 static bool run_byte_fallback(struct text *out, const struct piece *in)
 {
     bool shape = in->n == 6 && memcmp(in->data, "<0x", 3) == 0 && in->data[5] == '>';

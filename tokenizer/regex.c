@@ -144,11 +144,6 @@ static const struct escape escapes[] = {
      NULL},
 };
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 /* Whether pcre2 has a script of that name, and can be asked for it by the property Script. */
 static bool is_script(const char *name, size_t n)
 {
@@ -201,8 +196,7 @@ static void translate_escape(struct translation *t, bool inside)
             return;
         }
     }
-    if (letter == 'u' && is_hex(t->in[2]) && is_hex(t->in[3]) && is_hex(t->in[4]) &&
-        is_hex(t->in[5])) {
+    if (letter == 'u' && strspn(t->in + 2, "0123456789abcdefABCDEF") >= 4) {
         put_text(t, "\\x{");
         put(t, t->in + 2, 4);
         put_text(t, "}");
@@ -466,6 +460,8 @@ static pcre2_code *compile(const char *text, uint32_t options, bool *jit, struct
         pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, options, &code, &at, context);
     if (compiled) {
         *jit = pcre2_jit_compile(compiled, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
+    } else if (code == PCRE2_ERROR_HEAP_FAILED) {
+        err_no_memory(e);
     } else {
         char why[128] = "";
         pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
@@ -649,6 +645,8 @@ static bool gives_up(const struct regex_scratch *s, int rc, struct err *e)
                        "one word than the %d MiB or less that it may have",
                        STACK_MAX >> 20);
     }
+    if (rc == PCRE2_ERROR_NOMEMORY)
+        return err_no_memory(e);
     char why[128] = "";
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
     return err_set(e, ERR_LOAD, "a regular expression of the tokenizer gives up: %s", why);

@@ -239,24 +239,22 @@ static bool add_checked(struct tokenizer *t, struct bytes spelling, double score
 static bool load_pieces(struct tokenizer *t, struct bytes text, struct err *e)
 {
     struct json_scan s;
-    struct text spelling = {0};
     json_scan_begin(&s, (const char *)text.data, text.size, e);
     bool good = json_scan_array(&s);
     while (good && json_scan_element(&s)) {
-        struct bytes name;
+        struct bytes spelling;
         double score;
-        text_clear(&spelling);
-        good = json_scan_array(&s) && json_scan_element(&s) && json_scan_string(&s, &name) &&
-               text_add(&spelling, (const char *)name.data, name.size) && json_scan_element(&s) &&
-               json_scan_number(&s, &score) && !json_scan_element(&s) && !s.failed;
-        struct bytes kept = {(const unsigned char *)spelling.data, spelling.n};
-        good = good ? add_checked(t, kept, score, e)
-                    : err_set(e, ERR_LOAD, "\"vocab\" must be [[piece, score], ...]: see entry %d",
-                              t->vocab.n_ids);
+        good = json_scan_array(&s) && json_scan_element(&s) && json_scan_string(&s, &spelling) &&
+               json_scan_element(&s) && json_scan_number(&s, &score) && !json_scan_element(&s) &&
+               !s.failed;
+        if (good)
+            good = add_checked(t, spelling, score, e);
+        else if (!json_scan_ran_out(&s))
+            err_set(e, ERR_LOAD, "\"vocab\" must be [[piece, score], ...]: see entry %d",
+                    t->vocab.n_ids);
     }
     good = good && json_scan_done(&s);
     json_scan_end(&s);
-    text_free(&spelling);
     return good;
 }
 

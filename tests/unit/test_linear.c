@@ -110,6 +110,15 @@ struct job {
     int cut;       /* 0, or linear_apply_part does the outputs before and behind it */
 };
 
+static void apply(struct worker *w, const struct linear *l, struct operand *x, float *y,
+                  enum linear_store store)
+{
+    if (store == LINEAR_ADD)
+        linear_apply_dealt(w, l, x, y, (size_t)l->n_out, store);
+    else
+        linear_apply(w, l, x, y, (size_t)l->n_out);
+}
+
 static void task(struct worker *w, void *context)
 {
     const struct job *j = context;
@@ -118,10 +127,10 @@ static void task(struct worker *w, void *context)
     for (size_t i = 0; j->before && i < 2; i++) {
         struct linear l = *j->l;
         l.scale *= (float)(2 << i);
-        linear_apply(w, &l, &x, j->before + i * j->n * n_out, n_out, j->store);
+        apply(w, &l, &x, j->before + i * j->n * n_out, j->store);
     }
     if (j->cut == 0) {
-        linear_apply(w, j->l, &x, j->y, n_out, j->store);
+        apply(w, j->l, &x, j->y, j->store);
         return;
     }
     linear_prepare(w, j->l, &x);
@@ -310,7 +319,7 @@ static void windows_task(struct worker *w, void *context)
         return;
     }
     for (int i = 0; i < 2 * WINDOWS; i++)
-        linear_apply(w, all[i % WINDOWS], &x, j->y[i], (size_t)all[i % WINDOWS]->n_out, LINEAR_SET);
+        linear_apply(w, all[i % WINDOWS], &x, j->y[i], (size_t)all[i % WINDOWS]->n_out);
 }
 
 static void run_windows(struct windows *j, float *y, int n_threads, const char *level)

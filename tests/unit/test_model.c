@@ -372,12 +372,31 @@ static void test_ignored_tensors(void **state)
     check_opens();
 }
 
+static void check_tied(bool tied)
+{
+    struct err e;
+    int n;
+    struct checkpoint *const c = checkpoint_open(dir, &e);
+    assert_non_null(c);
+    struct model *const m = model_open(c, &e);
+    if (!m)
+        fail_msg("%s", e.text);
+    const struct model_fact *fact = model_facts(m, &n);
+    while (strcmp(fact->key, "tie_word_embeddings") != 0)
+        fact++;
+    assert_true((fact->number != 0) == tied);
+    model_close(m);
+    checkpoint_close(c);
+}
+
 static void test_tied(void **state)
 {
     (void)state;
     struct stored tensors[N_TENSORS];
     write_config("\"tie_word_embeddings\": true");
-    check_opens(); /* both are there: the embedding counts */
+    check_tied(true); /* both are there: a copy */
+    write_tensors_but(llama_tensors, N_TENSORS, "lm_head", 0.5f);
+    check_tied(false); /* and no copy */
     write_tensors(llama_tensors, N_TENSORS - 1, 0);
     check_opens(); /* only the embedding */
     write_tensors(llama_tensors + 1, N_TENSORS - 1, 0);

@@ -394,7 +394,7 @@ static void task(struct worker *w, void *context)
 {
     const struct product *p = context;
     struct operand x = operand_rows(p->x, p->x_stride, p->n, (size_t)p->l->n_in, p->room);
-    linear_apply(w, p->l, &x, p->y, (size_t)p->l->n_out, p->store);
+    linear_apply_dealt(w, p->l, &x, p->y, (size_t)p->l->n_out, p->store);
 }
 
 static struct linear linear_of(const struct matrix *m, const float *bias)

@@ -345,6 +345,11 @@ static bool check_layer_types(struct config *c, const struct json *types, int n_
     return true;
 }
 
+bool config_has_layer_types(const struct config *c)
+{
+    return json_type(json_get(c->root, "layer_types")) == JSON_ARRAY;
+}
+
 void config_windows(struct config *c, struct model_spec *spec, int window, int first_layer)
 {
     const struct json *const types = config_any(c, "layer_types");
@@ -387,8 +392,9 @@ void config_window_pattern(struct config *c, struct model_spec *spec, int window
     else
         pattern = config_size_or(c, "sliding_window_pattern", CONFIG_MAX_LAYERS, pattern);
     config_windows(c, spec, window, 0);
-    const bool by_type = json_type(json_get(c->root, "layer_types")) == JSON_ARRAY;
-    for (int i = pattern - 1; !c->failed && !by_type && i < spec->num_hidden_layers; i += pattern)
+    if (config_has_layer_types(c))
+        return;
+    for (int i = pattern - 1; !c->failed && i < spec->num_hidden_layers; i += pattern)
         spec->layers[i].window = 0;
 }
 

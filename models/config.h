@@ -112,6 +112,9 @@ struct rope config_rope_sliding(struct config *c, const struct model_spec *spec,
 /* Takes spec->layers, each with scale 1 / sqrt(head_dim) and no window; not after a failure. */
 void config_layers(struct config *c, struct model_spec *spec);
 
+/* Whether layer_types says what each layer is; behind config_windows. */
+bool config_has_layer_types(const struct config *c);
+
 /* Gives the window to the layers that layer_types calls sliding_attention; without layer_types to
  * those from first_layer on. */
 void config_windows(struct config *c, struct model_spec *spec, int window, int first_layer);

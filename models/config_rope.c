@@ -88,7 +88,8 @@ static const char *const rope_keys[] = {
     "long_factor",
     "attention_factor",
     "mscale_all_dim",
-    "finetuned", /* a note of the first yarn models */
+    "finetuned",   /* a note of the first yarn models */
+    "attn_factor", /* of DeepSeek-R1-0528-Qwen3-8B: no original reads it */
 };
 
 static void rope_check_keys(struct config *c, const struct json *scaling)

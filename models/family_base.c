@@ -59,6 +59,9 @@ const struct tensor_entry family_llama_tensors[] = {
     {ROLE_EXPERT_GATE, "layers.{}.block_sparse_moe.input_linear"},
     {ROLE_EXPERT_UP, "layers.{}.block_sparse_moe.input_linear"},
     {ROLE_EXPERT_DOWN, "layers.{}.block_sparse_moe.output_linear"},
+    {ROLE_EXPERT_GATE, "layers.{}.mlp.experts.gate_up_proj", LAYOUT_BARE}, /* transformers 5 */
+    {ROLE_EXPERT_UP, "layers.{}.mlp.experts.gate_up_proj", LAYOUT_BARE},
+    {ROLE_EXPERT_DOWN, "layers.{}.mlp.experts.down_proj", LAYOUT_BARE},
     {ROLE_SHARED_GATE, "layers.{}.mlp.shared_experts.gate_proj"},
     {ROLE_SHARED_UP, "layers.{}.mlp.shared_experts.up_proj"},
     {ROLE_SHARED_DOWN, "layers.{}.mlp.shared_experts.down_proj"},

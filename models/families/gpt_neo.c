@@ -6,20 +6,36 @@
 
 #include <string.h>
 
-/* attention_layers: "global" or "local" for each layer; without it they alternate. */
-static void read_layers(struct config *c, struct model_spec *spec)
+/* The layers from i on, as a list of "global" and "local" says. The number of the next. */
+static int read_layers(struct model_spec *spec, const struct json *list, int window, int i)
+{
+    const struct json *j = json_first(list);
+    for (; j && i < spec->num_hidden_layers; j = json_next(j), i++)
+        spec->layers[i].window = strcmp(json_text(j, ""), "local") == 0 ? window : 0;
+    return i + (j != NULL);
+}
+
+/* attention_layers has a type for each layer; attention_types says the same in short, as
+ * [[["global", "local"], 12]], or with more such pairs. Without either they alternate. */
+static void choose_windows(struct config *c, struct model_spec *spec)
 {
     const int window = config_size_or(c, "window_size", CONFIG_MAX_SIZE, 256);
-    const struct json *const list = config_any(c, "attention_layers");
-    const struct json *j = json_first(list);
-    if (list && json_count(list) != (size_t)spec->num_hidden_layers)
-        config_fail(c, "\"attention_layers\" must be a list of %d types", spec->num_hidden_layers);
-    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++) {
-        const bool local = j ? strcmp(json_text(j, ""), "local") == 0 : i % 2 == 1;
-        spec->layers[i].window = local ? window : 0;
-        spec->layers[i].attention_scale = 1;
-        j = j ? json_next(j) : NULL;
+    const struct json *const layers = config_any(c, "attention_layers");
+    const struct json *const types = config_any(c, "attention_types");
+    int n = layers ? read_layers(spec, layers, window, 0) : 0;
+    for (const struct json *j = json_first(types); !layers && j; j = json_next(j)) {
+        const struct json *const list = json_first(j);
+        int64_t times = 0;
+        if (!json_integer(list ? json_next(list) : NULL, 0, CONFIG_MAX_LAYERS, &times))
+            break;
+        while (times-- > 0 && n <= spec->num_hidden_layers)
+            n = read_layers(spec, list, window, n);
     }
+    for (int i = 0; !layers && !types && i < spec->num_hidden_layers; i++, n++)
+        spec->layers[i].window = i % 2 == 1 ? window : 0;
+    if (n != spec->num_hidden_layers)
+        config_fail(c, "\"attention_layers\" or \"attention_types\" must have %d layers",
+                    spec->num_hidden_layers);
 }
 
 static const struct tensor_entry tensors[] = {
@@ -58,12 +74,14 @@ static const struct classic_keys keys = {
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"attention_types", "embed_dropout", "resid_dropout", NULL};
+    static const char *const notes[] = {"embed_dropout", "resid_dropout", NULL};
     family_classic_base(c, spec, &keys);
     spec->biases = ROLE_BIT(ROLE_ATTENTION_OUT) | ROLES_FFN | ROLES_NORM;
     config_skip(c, notes);
+    for (int i = 0; !c->failed && i < spec->num_hidden_layers; i++)
+        spec->layers[i].attention_scale = 1;
     if (!c->failed)
-        read_layers(c, spec);
+        choose_windows(c, spec);
 }
 
 const struct family family_gpt_neo = {

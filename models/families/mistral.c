@@ -11,6 +11,9 @@ static void configure(struct config *c, struct model_spec *spec)
     config_windows(c, spec, config_size_or(c, "sliding_window", CONFIG_MAX_SIZE, absent), 0);
 }
 
+/* As AutoConfig names a mistral with layer_types. */
+static const char *const aliases[] = {"ministral", NULL};
+
 const struct family family_mistral = {
     .model_type = "mistral",
     .defaults = FAMILY_JSON({
@@ -22,6 +25,7 @@ const struct family family_mistral = {
         "num_key_value_heads" : 8,
         "max_position_embeddings" : 131072
     }),
+    .aliases = aliases,
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

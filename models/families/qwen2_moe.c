@@ -32,10 +32,20 @@ void family_qwen_moe_base(struct config *c, struct model_spec *spec)
     choose_layers(c, spec);
 }
 
+/* Without layer_types, every other layer of the first max_window_layers slides, unlike qwen2. */
+static void choose_windows(struct config *c, struct model_spec *spec)
+{
+    const int n = config_count_or(c, "max_window_layers", CONFIG_MAX_LAYERS, 28);
+    const int window = family_qwen_window(c);
+    config_windows(c, spec, window, 0);
+    for (int i = 0; !c->failed && !config_has_layer_types(c) && i < spec->num_hidden_layers; i++)
+        spec->layers[i].window = i % 2 == 0 && i < n ? window : 0;
+}
+
 static void configure(struct config *c, struct model_spec *spec)
 {
     family_qwen_moe_base(c, spec);
-    family_qwen_windows(c, spec);
+    choose_windows(c, spec);
     spec->biases = config_roles(c, "qkv_bias", ROLES_QKV, true);
     spec->moe.shared_intermediate_size =
         config_size(c, "shared_expert_intermediate_size", CONFIG_MAX_SIZE);

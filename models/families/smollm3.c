@@ -1,5 +1,6 @@
 /*
- * SmolLM3 (Hugging Face 2025): llama without positions in every fourth layer.
+ * SmolLM3 (Hugging Face 2025): llama without positions in every fourth layer. Windows, where they
+ * are switched on, belong to the layers without positions.
  * Source: transformers/models/smollm3/{configuration,modular}_smollm3.py.
  */
 #include "models/family.h"
@@ -28,6 +29,9 @@ static void configure(struct config *c, struct model_spec *spec)
     spec->tie_word_embeddings = config_bool_or(c, "tie_word_embeddings", true);
     family_qwen_windows(c, spec);
     drop_positions(c, spec);
+    const int window = family_qwen_window(c);
+    for (int i = 0; !c->failed && !config_has_layer_types(c) && i < spec->num_hidden_layers; i++)
+        spec->layers[i].window = spec->layers[i].rope == SPEC_NO_ROPE ? window : 0;
 }
 
 const struct family family_smollm3 = {

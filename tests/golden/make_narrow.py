@@ -13,6 +13,7 @@ import json
 import math
 import os
 import re
+import shutil
 import struct
 import sys
 
@@ -1037,6 +1038,32 @@ def keep_as_it_is(name, out):
             f.write(data)
 
 
+def write_fused(name, out):
+    """A narrow one with the experts of each layer in two tensors, as modules of transformers 5 have them."""
+    made = {}
+    os.makedirs(os.path.join(HERE, out), exist_ok=True)
+    for file in ("config.json", "logits0.bin", "logits1.bin"):
+        shutil.copy(os.path.join(HERE, name, file), os.path.join(HERE, out, file))
+    with open(os.path.join(HERE, name, "expected.json")) as f:
+        expected = json.load(f)
+    expected["variant"] = out
+    expected["notes"] = f"{name} with mlp.experts.gate_up_proj and down_proj. {expected['notes']}"
+    write_json(os.path.join(HERE, out, "expected.json"), expected)
+    for n, values in read_safetensors(os.path.join(HERE, name, "model.safetensors")).items():
+        layer, expert, matrix = re.fullmatch(r"(.*mlp\.experts\.)(\d+)\.(.*)\.weight|.*", n).groups()
+        if layer:
+            made.setdefault(layer, {}).setdefault(matrix, {})[int(expert)] = values
+        else:
+            made[n] = bf16(values)
+    for layer in [n for n in made if n.endswith("experts.")]:
+        gate, up, down = ([m[i] for i in range(len(m))] for m in
+                          (made[layer][k] for k in ("gate_proj", "up_proj", "down_proj")))
+        made[layer + "gate_up_proj"] = bf16(np.concatenate([np.stack(gate), np.stack(up)], axis=1))
+        made[layer + "down_proj"] = bf16(np.stack(down))
+        del made[layer]
+    write_safetensors(os.path.join(HERE, out, "model.safetensors"), made)
+
+
 # One of each family, the variant that uses most of it; more where a field of models/spec.h, a layout or a form of
 # config.json would have no user. `width` None: no dense feed-forward, or no key says its width.
 CHOSEN = {
@@ -1116,10 +1143,13 @@ CHOSEN = {
     "roberta-lm": {},
 }
 COPIED = {"gpt_oss-bf16": "gpt_oss-bf16", "gpt_oss-mxfp4": "quantised/gpt_oss-mxfp4"}
+FUSED = {"qwen3_moe-fused": "qwen3_moe"}
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or [*CHOSEN, *COPIED]:
+    for name in sys.argv[1:] or [*CHOSEN, *COPIED, *FUSED]:
         if name in COPIED:
             keep_as_it_is(name, COPIED[name])
+        elif name in FUSED:
+            write_fused(FUSED[name], name)
         else:
             write_narrow(name, **CHOSEN[name])

@@ -342,6 +342,32 @@ static const char *const released[] = {
         "use_bias" : true,
         "vocab_size" : 49152
     }),
+    /* DeepSeek-R1-0528-Qwen3-8B */
+    FAMILY_JSON({
+        "model_type" : "qwen3",
+        "attention_bias" : false,
+        "head_dim" : 128,
+        "hidden_act" : "silu",
+        "hidden_size" : 4096,
+        "intermediate_size" : 12288,
+        "max_position_embeddings" : 131072,
+        "max_window_layers" : 36,
+        "num_attention_heads" : 32,
+        "num_hidden_layers" : 36,
+        "num_key_value_heads" : 8,
+        "rms_norm_eps" : 1e-06,
+        "rope_scaling" : {
+            "attn_factor" : 0.8782488562869419,
+            "factor" : 4.0,
+            "original_max_position_embeddings" : 32768,
+            "rope_type" : "yarn"
+        },
+        "rope_theta" : 1000000,
+        "sliding_window" : null,
+        "tie_word_embeddings" : false,
+        "use_sliding_window" : false,
+        "vocab_size" : 151936
+    }),
     /* Polyglot-Ko 1.3B */
     FAMILY_JSON({
         "model_type" : "gpt_neox",
@@ -528,11 +554,6 @@ static void test_saved(void **state)
                 &f);
     assert_true(f.good && f.spec.layers[2].window == 0);
     arena_free(&f.arena);
-    read_config("{\"model_type\": \"qwen2_moe\", " QWEN_MOE
-                "\"num_experts\": 4, \"use_sliding_window\": true, \"sliding_window\": 8}",
-                &f);
-    assert_true(f.good && f.spec.layers[0].window == 0 && f.spec.layers[2].window == 8);
-    arena_free(&f.arena);
     read_config("{\"model_type\": \"qwen3_moe\", " SIZES
                 "\"num_experts_per_tok\": 2, \"moe_intermediate_size\": 8, "
                 "\"num_local_experts\": 4, \"max_window_layers\": 1, "
@@ -560,6 +581,54 @@ static void test_saved(void **state)
 }
 
 /* What stretches positions in the layers that see everything leaves those with a window alone. */
+/* Which layers have windows, as each class of transformers 5 says. */
+static void test_windows(void **state)
+{
+    (void)state;
+#define GPT_NEO                                                                                    \
+    "{\"model_type\": \"gpt_neo\", \"vocab_size\": 8, \"hidden_size\": 64, \"num_layers\": 6, "    \
+    "\"num_heads\": 8, \"window_size\": 4"
+#define OF(type) "{" SIZES "\"model_type\": \"" type "\", \"sliding_window\": 4, "
+#define GLOBAL_4 "[[\"global\"], 4], "
+#define FULL     "\"full_attention\""
+    static const struct {
+        const char *config, *windows; /* x: one of 4; "" for what is refused */
+    } cases[] = {
+        {GPT_NEO "}", "-x-x-x"},
+        {GPT_NEO ", \"attention_types\": [[[\"global\", \"local\"], 3]]}", "-x-x-x"},
+        {GPT_NEO ", \"attention_types\": [" GLOBAL_4 "[[\"local\", \"global\"], 1]]}", "----x-"},
+        {GPT_NEO ", \"attention_types\": [" GLOBAL_4 "[[\"local\"], 1]]}", ""},
+        {GPT_NEO ", \"attention_types\": [" GLOBAL_4 "[[\"local\"], 9]]}", ""},
+        {GPT_NEO ", \"attention_types\": [" GLOBAL_4 "[[\"local\"]]]}", ""},
+        {GPT_NEO ", \"attention_types\": [" GLOBAL_4 "[[], 1000]]}", ""},
+        {GPT_NEO ", \"attention_layers\": [\"local\"]}", ""},
+        {OF("smollm3") "\"use_sliding_window\": true}", "---x--"},
+        {OF("smollm3") "\"use_sliding_window\": true, \"layer_types\": [" FULL ", " FULL
+                       ", \"sliding_attention\", " FULL ", " FULL ", " FULL "]}",
+         "--x---"},
+        {OF("qwen2_moe") "\"use_sliding_window\": true, \"max_window_layers\": 3, "
+                         "\"num_experts\": 4, \"num_experts_per_tok\": 2, "
+                         "\"moe_intermediate_size\": 8, \"shared_expert_intermediate_size\": 8}",
+         "x-x---"},
+        {OF("ministral") "\"layer_types\": [" FULL ", \"sliding_attention\", " FULL ", " FULL
+                         ", " FULL ", " FULL "]}",
+         "-x----"},
+        {OF("exaone4") "\"reorder_qk_norm\": true, \"max_window_layers\": 64, "
+                       "\"sliding_window_pattern\": \"LLLG\"}",
+         "xxx-xx"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct found f;
+        char windows[8] = "";
+        read_config(cases[i].config, &f);
+        for (int layer = 0; f.good && layer < 6; layer++)
+            windows[layer] = f.spec.layers[layer].window == 4 ? 'x' : '-';
+        if (strcmp(windows, cases[i].windows) != 0)
+            fail_msg("\"%s\": %s (%s)", windows, cases[i].config, f.e.text);
+        arena_free(&f.arena);
+    }
+}
+
 static void test_local_factor(void **state)
 {
     (void)state;
@@ -644,15 +713,11 @@ static void test_class_defaults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_released),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_sparse),
-        cmocka_unit_test(test_local_base),
-        cmocka_unit_test(test_class_defaults),
-        cmocka_unit_test(test_swiglu_alpha),
-        cmocka_unit_test(test_saved),
-        cmocka_unit_test(test_local_factor),
-        cmocka_unit_test(test_afn),
+        cmocka_unit_test(test_released),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_sparse),         cmocka_unit_test(test_local_base),
+        cmocka_unit_test(test_class_defaults), cmocka_unit_test(test_swiglu_alpha),
+        cmocka_unit_test(test_saved),          cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_local_factor),   cmocka_unit_test(test_afn),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include "cli/fault.h"
 #include "cli/locate.h"
+#include "cli/stream.h"
 #include "cli/terminal.h"
 #include "core/thread.h"
 
@@ -52,7 +53,8 @@ static bool open_other_files(struct checkpoint *c, struct tokenizer_files *files
         if (!checkpoint_file(c, models[i], &files->tokenizer_model, e))
             return false;
     }
-    return checkpoint_file_ending(c, ".tiktoken", &files->tiktoken, e);
+    return checkpoint_file(c, "tekken.json", &files->tekken, e) &&
+           checkpoint_file_ending(c, ".tiktoken", &files->tiktoken, e);
 }
 
 static bool found_usual(const struct tokenizer_files *files)
@@ -70,7 +72,8 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
     if (!open_files(l->checkpoint, files, e) ||
         (!found_usual(files) && !open_other_files(l->checkpoint, files, e)))
         return err_prefix(e, "%s", dir);
-    *found = found_usual(files) || files->tokenizer_model.data || files->tiktoken.data;
+    *found = found_usual(files) || files->tokenizer_model.data || files->tiktoken.data ||
+             files->tekken.data;
     if (*found || !needed)
         return true;
     struct bytes config;
@@ -78,7 +81,8 @@ static bool find_tokenizer(struct loaded *l, bool needed, struct tokenizer_files
         return err_prefix(e, "%s", dir);
     err_set(e, ERR_LOAD,
             "no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, "
-            "tokenizer.model, spiece.model, source.spm, tiktoken.model or *.tiktoken%s",
+            "tokenizer.model, spiece.model, source.spm, tiktoken.model, *.tiktoken or "
+            "tekken.json%s",
             config.data ? "" : "; nor is there a config.json, as a checkpoint has it");
     return err_prefix(e, "%s", dir);
 }
@@ -166,6 +170,8 @@ static bool quantise(struct loaded *l, const struct options *o, struct err *e)
     while (ok && done < total) {
         ok = model_quantize_step(l->model, l->compute, &done, &total, e);
         terminal_progress(&progress, done >> 20, total >> 20);
+        if (ok && stream_interrupted())
+            ok = err_interrupted(e);
     }
     terminal_progress_end(&progress);
     return ok;

@@ -418,12 +418,35 @@ bool encode_begin(struct encoder *en, struct piece *in, unsigned flags, bool tra
 /* The model's work on one pre-token. */
 bool encode_word(struct encoder *en, const struct piece *word);
 
+/* Loads a component that no file describes, from its text in tokenizer.json's form. */
+bool component_make(struct tokenizer *t, const char *text,
+                    bool (*load)(struct tokenizer *t, const struct json *j, struct err *e),
+                    struct err *e);
+
+/* Whether tokenizer_config.json names that class, or the same with "Fast" behind it. */
+bool tokenizer_is_class(const struct json *config, const char *name);
+
 /* Takes ownership of r for the tokenizer's life; frees it where there is no memory. */
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e);
 
-/* ---- other files: spm.c, tiktoken.c ---------------------------------------------------------- */
+/* ---- other files: spm.c, tiktoken.c, tekken.c ------------------------------------------------ */
 
 bool spm_load(struct tokenizer *t, struct bytes file, struct err *e);
+
+/* Base64 of bytes -> the bytes in byte-level characters; out: 2 * TIKTOKEN_MAX_CODE bytes. 0 where
+ * it is no base64 of a byte at least, or longer than TIKTOKEN_MAX_CODE. */
+enum { TIKTOKEN_MAX_CODE = 2048 };
+size_t tiktoken_spell(char *out, const char *code, size_t n);
+
+/* How Qwen's tokenizers cut words. */
+extern const char tiktoken_qwen[];
+
+/* What follows when the vocabulary is there; words are made of tokens from `first` on, which rank
+ * as their ids do. */
+bool tiktoken_finish(struct tokenizer *t, const char *pattern, int32_t first, struct err *e);
+
+/* tekken.json. */
+bool tekken_load(struct tokenizer *t, struct bytes file, struct err *e);
 
 /* Whether a file looks like one of tiktoken's. */
 bool tiktoken_is(struct bytes file);

@@ -142,19 +142,17 @@ static int32_t named_token(const struct tokenizer *t, const struct json *config,
 }
 
 /* The fast tokenizers of these families write their own template, whatever tokenizer.json has:
- * transformers, LlamaTokenizerFast.update_post_processor, with add_bos_token true and
- * add_eos_token false where tokenizer_config.json is silent. */
+ * transformers 4, LlamaTokenizerFast.update_post_processor, with add_bos_token true and
+ * add_eos_token false where tokenizer_config.json is silent. What version 5 has saved, it reads as
+ * it is. */
 static bool writes_own_template(const struct json *config)
 {
     static const char *const families[] = {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer",
                                            "CohereTokenizer"};
-    const char *name = json_text(json_get(config, "tokenizer_class"), "");
-    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
-        size_t n = strlen(families[i]);
-        if (strncmp(name, families[i], n) == 0 && (!name[n] || strcmp(name + n, "Fast") == 0))
-            return true;
-    }
-    return false;
+    bool is_one = false;
+    for (size_t i = 0; i < ARRAY_LEN(families); i++)
+        is_one = is_one || tokenizer_is_class(config, families[i]);
+    return is_one && strcmp(json_text(json_get(config, "backend"), ""), "tokenizers") != 0;
 }
 
 void post_configure(struct tokenizer *t, const struct json *config, const struct json *map)

@@ -16,16 +16,17 @@
     "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}&&[^\\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"                    \
     "\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
+/* Qwen/Qwen-7B, tokenization_qwen.py, PAT_STR */
+const char tiktoken_qwen[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+                             " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+
 static const struct {
     const char *tokenizer_class, *module, *pattern; /* NULL: of any module */
 } known[] = {
     /* moonshotai/Kimi-K2-Base, tokenization_kimi.py, and Moonlight-16B-A3B, pat_str */
     {"TikTokenTokenizer", "tokenization_kimi", MOONSHOT},
     {"TikTokenTokenizer", "tokenization_moonshot", MOONSHOT},
-    /* Qwen/Qwen-7B, tokenization_qwen.py, PAT_STR */
-    {"QWenTokenizer", NULL,
-     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
-     " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+    {"QWenTokenizer", NULL, tiktoken_qwen},
     /* openai/tiktoken, openai_public.py, cl100k_base, which is also transformers' default */
     {"TikTokenTokenizer", NULL,
      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
@@ -69,24 +70,30 @@ bool tiktoken_is(struct bytes file)
            file.data[n + 1] <= '9';
 }
 
+size_t tiktoken_spell(char *out, const char *code, size_t n)
+{
+    unsigned char bytes[TIKTOKEN_MAX_CODE];
+    const size_t n_bytes = n <= sizeof bytes ? base64_decode(code, n, bytes) : SIZE_MAX;
+    size_t size = 0;
+    for (size_t i = 0; n_bytes != SIZE_MAX && i < n_bytes; i++)
+        size += utf8_put(out + size, byte_level_char(bytes[i]));
+    return size;
+}
+
 static bool add_line(struct tokenizer *t, const char *line, size_t n, struct err *e)
 {
     const char *blank = memchr(line, ' ', n);
     size_t n_code = blank ? (size_t)(blank - line) : n;
-    unsigned char bytes[512];
-    char spelled[2 * sizeof bytes];
-    size_t n_bytes = n_code <= sizeof bytes ? base64_decode(line, n_code, bytes) : SIZE_MAX;
+    char spelled[2 * TIKTOKEN_MAX_CODE];
+    const size_t size = tiktoken_spell(spelled, line, n_code);
     double rank = 0;
     size_t at = n_code + 1;
     for (; at < n && line[at] >= '0' && line[at] <= '9'; at++)
         rank = rank * 10 + (line[at] - '0');
-    if (n_bytes == SIZE_MAX || n_bytes == 0 || at != n || at == n_code + 1) {
+    if (size == 0 || at != n || at == n_code + 1) {
         return err_set(e, ERR_LOAD, "line %d is not a token in base64 and a rank",
                        (int)t->vocab.n + 1);
     }
-    size_t size = 0;
-    for (size_t i = 0; i < n_bytes; i++)
-        size += utf8_put(spelled + size, byte_level_char(bytes[i]));
     return vocab_add(&t->vocab, (struct bytes){(const unsigned char *)spelled, size}, rank, e);
 }
 
@@ -104,18 +111,28 @@ static bool load_tokens(struct tokenizer *t, struct bytes file, struct err *e)
     return true;
 }
 
-static bool load_merges(struct tokenizer *t, struct err *e)
+/* Of the tokens from `first` on. */
+static bool load_merges(struct tokenizer *t, int32_t first, struct err *e)
 {
     struct bpe_ranked *ranked = malloc((t->vocab.n + 1) * sizeof *ranked);
     if (!ranked)
         return err_no_memory(e);
     size_t n = 0;
-    for (int32_t id = 0; id < t->vocab.n_ids; id++)
+    for (int32_t id = first; id < t->vocab.n_ids; id++)
         if (vocab_piece(&t->vocab, id).data)
             ranked[n++] = (struct bpe_ranked){.id = id, .score = -(double)id};
     bool good = bpe_load_ranked(t, ranked, n, e);
     free(ranked);
     return good;
+}
+
+bool tiktoken_finish(struct tokenizer *t, const char *pattern, int32_t first, struct err *e)
+{
+    t->model = MODEL_BPE;
+    t->bpe.unk = -1;
+    t->bpe.ignore_merges = true;
+    return load_merges(t, first, e) && pretokenize_load_pattern(t, pattern, e) &&
+           component_make(t, "{\"type\":\"ByteLevel\"}", decode_load, e);
 }
 
 bool tiktoken_load(struct tokenizer *t, struct bytes file, const struct json *config, struct err *e)
@@ -127,13 +144,5 @@ bool tiktoken_load(struct tokenizer *t, struct bytes file, const struct json *co
             "how it cuts words is in no file: tokenizer_config.json needs a \"pat_str\", "
             "or a tokenizer_class that is known");
     }
-    t->model = MODEL_BPE;
-    t->bpe.unk = -1;
-    t->bpe.ignore_merges = true;
-    static const char byte_level[] = "{\"type\":\"ByteLevel\"}";
-    struct json *decoder = json_parse(byte_level, strlen(byte_level), e);
-    bool good = decoder && load_tokens(t, file, e) && load_merges(t, e) &&
-                pretokenize_load_pattern(t, pattern, e) && decode_load(t, decoder, e);
-    json_free(decoder);
-    return good;
+    return load_tokens(t, file, e) && tiktoken_finish(t, pattern, 0, e);
 }

@@ -23,6 +23,23 @@ const char *component_text(const struct json *j, const char *kind, const char *k
     return text;
 }
 
+bool component_make(struct tokenizer *t, const char *text,
+                    bool (*load)(struct tokenizer *t, const struct json *j, struct err *e),
+                    struct err *e)
+{
+    struct json *const j = json_parse(text, strlen(text), e);
+    const bool good = j && load(t, j, e);
+    json_free(j);
+    return good;
+}
+
+bool tokenizer_is_class(const struct json *config, const char *name)
+{
+    const char *const named = json_text(json_get(config, "tokenizer_class"), "");
+    const size_t n = strlen(name);
+    return strncmp(named, name, n) == 0 && (!named[n] || strcmp(named + n, "Fast") == 0);
+}
+
 bool tokenizer_own_regex(struct tokenizer *t, struct regex *r, struct err *e)
 {
     struct regex **list =
@@ -311,6 +328,21 @@ static bool add_configured(struct tokenizer *t, const struct json *config, const
     return true;
 }
 
+/* How these files' words are cut: as GPT-2's, unless the class says otherwise. Source:
+ * transformers/convert_slow_tokenizer.py. */
+static bool load_cutting(struct tokenizer *t, const struct json *config, struct err *e)
+{
+    static const char nfc[] = "{\"type\":\"NFC\"}", byte_level[] = "{\"type\":\"ByteLevel\"}";
+    static const char plain[] = "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
+    const bool blank = json_bool(json_get(config, "add_prefix_space"), false);
+    if (!component_make(t, byte_level, decode_load, e))
+        return false;
+    if (tokenizer_is_class(config, "Qwen2Tokenizer"))
+        return component_make(t, nfc, normalize_load, e) &&
+               pretokenize_load_pattern(t, tiktoken_qwen, e);
+    return component_make(t, blank ? byte_level : plain, pretokenize_load, e);
+}
+
 /* GPT-2's files: byte-level BPE, and its one special token where no other file names any. */
 static bool load_gpt2(struct tokenizer *t, const struct tokenizer_files *f,
                       const struct json *config, const struct json *map, struct err *e)
@@ -323,15 +355,8 @@ static bool load_gpt2(struct tokenizer *t, const struct tokenizer_files *f,
     struct added_token end = {
         .content = endoftext, .n_content = sizeof endoftext - 1, .special = true};
     end.id = vocab_find(&t->vocab, end.content, end.n_content);
-    if ((end.id >= 0 && !added_add(t, &end, e)) || !add_configured(t, config, map, e))
-        return false;
-    bool prefix_space = json_bool(json_get(config, "add_prefix_space"), false);
-    const char *text = prefix_space ? "{\"type\":\"ByteLevel\",\"add_prefix_space\":true}"
-                                    : "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}";
-    struct json *byte_level = json_parse(text, strlen(text), e);
-    bool good = byte_level && pretokenize_load(t, byte_level, e) && decode_load(t, byte_level, e);
-    json_free(byte_level);
-    return good;
+    return (end.id < 0 || added_add(t, &end, e)) && add_configured(t, config, map, e) &&
+           load_cutting(t, config, e);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -365,13 +390,14 @@ static bool load(struct tokenizer *t, const struct tokenizer_files *f, const str
                check_utf8(f->merges_txt, "merges.txt", e) && load_gpt2(t, f, config, map, e);
     }
     /* Llama 3 brought a file of tiktoken's under SentencePiece's name. */
-    struct bytes tiktoken = f->tiktoken.data                  ? f->tiktoken
-                            : tiktoken_is(f->tokenizer_model) ? f->tokenizer_model
-                                                              : (struct bytes){0};
+    const bool renamed = !f->tekken.data && tiktoken_is(f->tokenizer_model);
+    struct bytes tiktoken = renamed && !f->tiktoken.data ? f->tokenizer_model : f->tiktoken;
     if (tiktoken.data) {
         return (tiktoken_load(t, tiktoken, config, e) || err_prefix(e, "tiktoken file")) &&
                add_configured(t, config, map, e);
     }
+    if (f->tekken.data)
+        return tekken_load(t, f->tekken, e) || err_prefix(e, "tekken.json");
     if (f->tokenizer_model.data) {
         const char *const name = f->model_name ? f->model_name : "tokenizer.model";
         return (spm_load(t, f->tokenizer_model, e) || err_prefix(e, "%s", name)) &&
@@ -379,7 +405,7 @@ static bool load(struct tokenizer *t, const struct tokenizer_files *f, const str
     }
     return err_set(e, ERR_LOAD,
                    "there is no tokenizer: neither tokenizer.json nor vocab.json with "
-                   "merges.txt nor tokenizer.model nor a .tiktoken file");
+                   "merges.txt nor tokenizer.model nor tekken.json nor a .tiktoken file");
 }
 
 /* A small file as a tree. *out NULL where it is absent. */

@@ -17,8 +17,8 @@ struct encoder;
 struct decoder;
 
 /* The files of the directory; {NULL, 0} where one is absent. They need not outlive the call.
- * The first of these that is there serves: tokenizer_json; vocab_json with merges_txt;
- * tiktoken; tokenizer_model. */
+ * The first of these that is there serves: tokenizer_json; vocab_json with merges_txt; tiktoken;
+ * tekken; tokenizer_model, which may be of tiktoken's form, too. */
 struct tokenizer_files {
     struct bytes tokenizer_json;
     struct bytes tokenizer_config;   /* tokenizer_config.json */
@@ -28,6 +28,7 @@ struct tokenizer_files {
     struct bytes tokenizer_model; /* of SentencePiece: tokenizer.model, spiece.model, source.spm */
     const char *model_name;       /* of that file, for sentences; NULL: tokenizer.model */
     struct bytes tiktoken;        /* *.tiktoken */
+    struct bytes tekken;          /* tekken.json */
 };
 
 /* NULL and ERR_LOAD: a malformed file, or a component that is not supported, by name; ERR_RUNTIME

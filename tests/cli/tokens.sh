@@ -94,12 +94,17 @@ prints "only a tokenizer" '574 539
 prints "only a tokenizer, back" 'Once upon' detokenize -m "$tmp/only" 574 539
 refuses "generate needs more" 3 "config.json" -m "$tmp/only" hi
 
-# Without tokenizer.json: tiktoken's ranks; a SentencePiece model of <unk>, <s>, a, b and "ab".
+# Without tokenizer.json: tiktoken's ranks, Mistral's tekken.json; a SentencePiece model of <unk>, <s>, a, b and "ab".
 mkdir "$tmp/ranks" "$tmp/pieces.d"
 printf 'YQ== 0\nYg== 1\nYWI= 2\nIA== 3\n' >"$tmp/ranks/some.tiktoken"
 printf '{"pat_str":" ?[a-z]+|."}' >"$tmp/ranks/tokenizer_config.json"
 prints "only *.tiktoken" '2 3 1 0
 ' tokenize -m "$tmp/ranks" "ab ba"
+mkdir "$tmp/tekken"
+printf '{"config": {"pattern": " ?[a-z]+|."}, "vocab": [%s, %s, %s]}' '{"rank": 0, "token_bytes": "YQ=="}' \
+    '{"rank": 1, "token_bytes": "Yg=="}' '{"rank": 2, "token_bytes": "YWI="}' >"$tmp/tekken/tekken.json"
+prints "only tekken.json" '1 22 21 20
+' tokenize -m "$tmp/tekken" "abba"
 printf '\n\011\n\005<unk>\030\002\n\007\n\003<s>\030\003\n\010\n\001a\025\000\000\200\277' >"$tmp/pieces.d/model"
 printf '\n\010\n\001b\025\000\000\000\300\n\012\n\003\342\226\201\025\000\000\100\300' >>"$tmp/pieces.d/model"
 printf '\n\011\n\002ab\025\000\000\000\277\022\002\030\002\032\004\030\000\040\000' >>"$tmp/pieces.d/model"
@@ -112,7 +117,7 @@ for file in tokenizer.model spiece.model source.spm; do
     refuses "a bad $file" 3 "$tmp/with.$file: $file: not a SentencePiece model" tokenize -m "$tmp/with.$file" hi
 done
 mkdir "$tmp/empty"
-refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, tokenizer.model, spiece.model, source.spm, tiktoken.model or *.tiktoken; nor is there a config.json" \
+refuses "an empty directory" 3 "$tmp/empty: no tokenizer: neither tokenizer.json nor vocab.json with merges.txt, tokenizer.model, spiece.model, source.spm, tiktoken.model, *.tiktoken or tekken.json; nor is there a config.json" \
     tokenize -m "$tmp/empty" hi
 
 finish

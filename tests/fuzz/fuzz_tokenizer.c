@@ -1,7 +1,8 @@
 /*
  * Any bytes as the files of a tokenizer: refused with a sentence, or a tokenizer that encodes and
  * decodes without a crash. The first byte says which file it is: 'm' tokenizer.model, 't' a
- * tiktoken file, 'v' vocab.json and behind a NUL merges.txt; else all of it is tokenizer.json.
+ * tiktoken file, 'k' tekken.json, 'v' vocab.json and behind a NUL merges.txt; else all of it is
+ * tokenizer.json.
  */
 #include "tokenizer/tokenizer.h"
 
@@ -53,6 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         files.tokenizer_model = rest;
     } else if (size && *data == 't') {
         files.tiktoken = rest;
+    } else if (size && *data == 'k') {
+        files.tekken = rest;
     } else if (size && *data == 'v' && nul) {
         files.vocab_json = (struct bytes){rest.data, (size_t)(nul - rest.data)};
         files.merges_txt = (struct bytes){nul + 1, rest.size - files.vocab_json.size - 1};

@@ -568,6 +568,15 @@ static void post_processors(void **state)
          "{\"add_bos_token\":false,\"bos_token\":\"<s>\",\"tokenizer_class\":\"LlamaTokenizer\"}",
          "1"},
         {NULL, "{\"bos_token\":\"<s>\",\"tokenizer_class\":\"LlamaTokenizerFast\"}", "5 1"},
+        /* What transformers 5 has saved has the template that it means. */
+        {NULL,
+         "{\"backend\":\"tokenizers\",\"bos_token\":\"<s>\",\"tokenizer_class\":"
+         "\"LlamaTokenizer\"}",
+         "1"},
+        {TEMPLATE(BOS "," A),
+         "{\"backend\":\"tokenizers\",\"bos_token\":\"<s>\",\"tokenizer_class\":"
+         "\"LlamaTokenizer\"}",
+         "5 1"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct tokenizer *t = kit_make(&(struct kit_parts){
@@ -841,6 +850,20 @@ static void bad_files(void **state)
         {{.tiktoken = FILE_OF("YQ== 0\n")}, "pat_str"},
         {{.tiktoken = FILE_OF("YQ==\n"), .tokenizer_config = FILE_OF("{\"pat_str\":\"a\"}")},
          "line 1"},
+        {{.tekken = FILE_OF("{}")}, "tekken.json: config: \"pattern\" must be a string"},
+        {{.tekken = FILE_OF("{\"config\":{\"pattern\":\".\"}}")}, "no \"vocab\""},
+        {{.tekken = FILE_OF("{\"config\":{\"pattern\":\".\",\"default_num_special_tokens\":9},"
+                            "\"vocab\":[]}")},
+         "room for 20 special tokens"},
+        {{.tekken = FILE_OF("{\"config\":{\"pattern\":\".\"},\"vocab\":[{\"rank\":1,"
+                            "\"token_bytes\":\"YQ==\"}]}")},
+         "token 0 must have"},
+        {{.tekken = FILE_OF("{\"config\":{\"pattern\":\".\"},\"vocab\":[{\"rank\":0,"
+                            "\"token_bytes\":\"*\"}]}")},
+         "token 0 must have"},
+        {{.tekken = FILE_OF("{\"config\":{\"pattern\":\".\"},\"vocab\":[],\"special_tokens\":"
+                            "[{\"rank\":1,\"token_str\":\"<s>\"}]}")},
+         "special token 0"},
         {{.tokenizer_json = FILE_OF("{}"), .tokenizer_config = FILE_OF("{")},
          "tokenizer_config.json"},
     };
@@ -900,6 +923,62 @@ static void old_files(void **state)
     tokenizer_free(t);
 }
 
+/* Ids begin with the special tokens, of which text means one even where a token is spelled so; what
+ * lies behind default_vocab_size is padding. */
+static void tekken(void **state)
+{
+    (void)state;
+#define TOKEN(rank, code) "{\"rank\":" rank ",\"token_bytes\":\"" code "\",\"token_str\":null}"
+#define RANKED                                                                                     \
+    "\"vocab\":[" TOKEN("0", "YQ==") "," TOKEN("1", "Yg==") "," TOKEN("2", "IA==") "," TOKEN(      \
+        "3", "YWI=") "," TOKEN("4", "PHM+") "," TOKEN("5", "YmE=") "]"
+    const struct tokenizer_files listed = {
+        .tekken = kit_bytes("{" RANKED ",\"special_tokens\":[{\"rank\":0,\"token_str\":\"<unk>\"},"
+                            "{\"rank\":1,\"token_str\":\"<s>\",\"is_control\":true}],\"config\":"
+                            "{\"pattern\":\" ?[a-z]+|[^a-z]+\",\"default_num_special_tokens\":4,"
+                            "\"default_vocab_size\":9},\"image\":{\"max_image_size\":[1]}}")};
+    const struct tokenizer_files first = {
+        .tekken = kit_bytes("{\"config\":{\"pattern\":\" ?[a-z]+|.\"}," RANKED "}")};
+    struct err e = {0};
+    struct tokenizer *t = tokenizer_load(&listed, &e);
+    if (!t)
+        fail_msg("%s", e.text);
+    kit_expect_ids(t, "ab ba", 0, "7 6 5 4");
+    kit_expect_ids(t, "a<SPECIAL_3><s>", ENCODE_ADD_SPECIAL | ENCODE_PARSE_SPECIAL, "1 4 3 1");
+    assert_true(tokenizer_is_special(t, 3));
+    assert_int_equal(tokenizer_n_ids(t), 8);
+    assert_int_equal(tokenizer_eos(t), -1);
+    tokenizer_free(t);
+    t = tokenizer_load(&first, &e);
+    if (!t)
+        fail_msg("%s", e.text);
+    kit_expect_ids(t, "[INST]ba", ENCODE_ADD_SPECIAL | ENCODE_PARSE_SPECIAL, "1 3 25");
+    assert_int_equal(tokenizer_eos(t), 2);
+    tokenizer_free(t);
+}
+
+/* Qwen's two files are cut and normalized in Qwen's way. */
+static void qwen_files(void **state)
+{
+    (void)state;
+    static const char *const configs[] = {"{}", "{\"tokenizer_class\":\"Qwen2Tokenizer\"}",
+                                          "{\"tokenizer_class\":\"Qwen2TokenizerFast\"}"};
+    for (size_t i = 0; i < ARRAY_LEN(configs); i++) {
+        struct err e = {0};
+        struct tokenizer *t = tokenizer_load(
+            &(struct tokenizer_files){
+                .vocab_json = kit_bytes("{\"'\":0,\"M\":1,\"'M\":2,\"e\":3,\"\xC3\x83\":4,"
+                                        "\"\xC2\xA9\":5,\"\xC3\x8C\":6,\"\xC4\xA3\":7}"),
+                .merges_txt = kit_bytes("' M\n"),
+                .tokenizer_config = kit_bytes(configs[i])},
+            &e);
+        if (!t)
+            fail_msg("%s", e.text);
+        kit_expect_ids(t, "'Me\xCC\x81", 0, i ? "2 4 5" : "0 1 3 6 7");
+        tokenizer_free(t);
+    }
+}
+
 /* Kimi's pattern, which its module stands for, parts what is Han from other letters. */
 static void tiktoken_modules(void **state)
 {
@@ -951,6 +1030,8 @@ int main(void)
         cmocka_unit_test(bad_files),
         cmocka_unit_test(old_files),
         cmocka_unit_test(tiktoken_modules),
+        cmocka_unit_test(tekken),
+        cmocka_unit_test(qwen_files),
         cmocka_unit_test(patterns_as_ruby),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

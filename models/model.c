@@ -55,18 +55,26 @@ static bool unknown_family(const char *model_type, struct err *e)
                    model_type, known);
 }
 
+/* The first files of MiniCPM name a class and no type. */
+static const char *model_type_of(const struct json *config)
+{
+    const char *const class = json_text(json_first(json_get(config, "architectures")), "");
+    const bool is_minicpm = strcmp(class, "MiniCPMForCausalLM") == 0;
+    return json_text(json_get(config, "model_type"), is_minicpm ? "minicpm" : NULL);
+}
+
 static bool configure(struct model *m, const struct json *root, struct err *e)
 {
     struct config c;
     if (!config_init(&c, root, &m->arena, e))
         return false;
     m->is_nested = c.root != root; /* a multimodal file, whose own model_type is another */
-    const struct json *const model_type = json_get(c.root, "model_type");
-    if (json_type(model_type) != JSON_STRING)
+    const char *const model_type = model_type_of(c.root);
+    if (!model_type)
         return err_set(e, ERR_LOAD, "\"model_type\" is missing");
-    m->family = family_find(json_text(model_type, ""));
+    m->family = family_find(model_type);
     if (!m->family)
-        return unknown_family(json_text(model_type, ""), e);
+        return unknown_family(model_type, e);
     if (!family_configure(m->family, &c, &m->spec))
         return false;
     const struct json *quant = config_any(&c, "quantization_config");

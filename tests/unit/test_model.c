@@ -226,6 +226,10 @@ static void test_family(void **state)
     check_refused("no_such_family", "llama, minicpm, ministral3, mistral");
     write_config_with("\"llama\"", "7");
     check_refused("model_type", "");
+    write_config_with(", \"model_type\": \"llama\"", "");
+    check_refused("\"model_type\" is missing", "");
+    write_config_with("\"model_type\": \"llama\"", "\"architectures\": [\"MiniCPMForCausalLM\"]");
+    check_opens();
 }
 
 static void test_config_values(void **state)

@@ -59,6 +59,7 @@ static void write_request_id(const struct batch_work *w, const char *key, const 
     struct buffer id = {0};
     buffer_addf(&id, "%s-%zu", prefix, w->line.number);
     json_out_string(out, key, id.data);
+    out->failed = out->failed || id.failed;
     buffer_free(&id);
 }
 

@@ -229,7 +229,7 @@ static bool read_lines(struct job *j, struct err *e)
         }
         if (state == BATCH_INPUT_END) {
             j->at_end = true;
-            j->n_total = j->source.n_mine;
+            j->n_total = max_size(j->n_total, j->source.n_mine);
         } else if (!begin_line(j, &line, e)) {
             return false;
         }
@@ -316,6 +316,10 @@ static bool conclude(struct job *j, struct err *e)
                       j->output.regular ? how : "");
         return err_interrupted(e);
     }
+    if (j->source.n_mine < j->n_total)
+        return err_set(e, ERR_RUNTIME,
+                       "%s has lost lines while they were answered: %zu are left of %zu",
+                       j->input.name, j->source.n_mine, j->n_total);
     if (!batch_source_check_end(&j->source, e))
         return false;
     if (n_errors == 0)
@@ -353,9 +357,9 @@ bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
         if (ok && o->stats)
             print_stats(&j);
         ok = batch_output_sync(&j.output, true, e) && ok && conclude(&j, e);
-    } else {
-        batch_output_discard(&j.output);
     }
+    if (!ok)
+        batch_output_discard(&j.output);
     free_job(&j);
     return ok;
 }

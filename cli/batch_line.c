@@ -82,10 +82,11 @@ static bool read_string(const struct value *v, struct buffer *out)
     if (!is(v, JSON_STRING))
         return spoil(v, "must be a string");
     json_scan_begin(&s, v->text, v->n, &why);
-    const bool good = json_scan_string(&s, &text);
+    bool good = json_scan_string(&s, &text);
     if (good)
         buffer_add(out, (const char *)text.data, text.size);
-    else
+    good = good && buffer_ok(out, &why);
+    if (!good)
         spoil_by(v, &why);
     json_scan_end(&s);
     return good;

@@ -276,7 +276,10 @@ static bool check_place(const struct merge *m, struct err *e)
     struct err unused;
     if (stat(path, &about) != 0)
         return true;
-    const int fd = S_ISREG(about.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    const bool regular = S_ISREG(about.st_mode);
+    const int fd = regular ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (regular && fd < 0)
+        return err_set(e, ERR_RUNTIME, "cannot open %s: %s", path, strerror(errno));
     const bool good = fd >= 0 && batch_resume_check(fd, path, &unused);
     if (fd >= 0)
         close(fd);

@@ -79,14 +79,16 @@ bool batch_output_put(struct batch_output *out, const struct buffer *line, struc
     return batch_output_sync(out, false, e);
 }
 
-/* Checks names and links only: inode numbers are not stable on every file system. */
+/* Checks names, links and the size only: inode numbers are not stable on every file system. */
 static bool check_there(const struct batch_output *out, struct err *e)
 {
     struct stat about;
     const bool named = stat(out->name, &about) == 0 || errno != ENOENT;
-    if (named && fstat(out->fd, &about) == 0 && (about.st_nlink > 0 || !out->has_name))
-        return true;
-    return err_set(e, ERR_RUNTIME, "%s was removed, moved or replaced while answers went there",
+    if (!named || fstat(out->fd, &about) != 0 || (about.st_nlink == 0 && out->has_name))
+        return err_set(e, ERR_RUNTIME, "%s was removed, moved or replaced while answers went there",
+                       out->name);
+    return (uint64_t)about.st_size == out->size ||
+           err_set(e, ERR_RUNTIME, "%s was changed by somebody else while answers went there",
                    out->name);
 }
 

@@ -83,7 +83,7 @@ static bool make_ids(struct plan *p, struct err *e)
 
 static bool open_plan(struct plan *p, struct err *e)
 {
-    if (p->o->n_words > 0)
+    if (p->o->n_words > 0 || p->o->wants_stdin)
         return err_set(e, ERR_USAGE, "bench takes no words; a model goes behind -m");
     if (p->o->json && p->o->csv)
         return err_set(e, ERR_USAGE, "--json and --csv exclude each other");

@@ -237,11 +237,15 @@ static void write_json(const struct card *card, struct buffer *t)
 }
 
 /* A tokenizer that is missing or refused leaves a model that can still be inspected. */
-static void open_tokenizer(const struct options *o, struct loaded *l)
+static bool open_tokenizer(const struct options *o, struct loaded *l, struct err *e)
 {
-    struct err why;
-    if (!load_tokenizer(l, false, &why))
-        terminal_note(o->quiet, "no tokenizer: %s", why.text);
+    if (load_tokenizer(l, false, e))
+        return true;
+    if (e->code != ERR_LOAD)
+        return false;
+    terminal_note(o->quiet, "no tokenizer: %s", e->text);
+    *e = (struct err){.code = ERR_NONE};
+    return true;
 }
 
 bool command_inspect(const struct options *o, struct err *e)
@@ -251,10 +255,8 @@ bool command_inspect(const struct options *o, struct err *e)
     struct loaded l = {.checkpoint = NULL};
     struct card card = {.n_entries = 0};
     struct buffer out = {0};
-    bool ok = load_checkpoint(&l, o, e) && load_stored_model(&l, o, e);
-    if (ok)
-        open_tokenizer(o, &l);
-    ok = ok && collect(o, &l, &card, e);
+    bool ok = load_checkpoint(&l, o, e) && load_stored_model(&l, o, e) &&
+              open_tokenizer(o, &l, e) && collect(o, &l, &card, e);
     if (ok) {
         if (o->json)
             write_json(&card, &out);

@@ -58,13 +58,14 @@ static void begin(struct buffer *t, const char *key)
 }
 
 /* Members are passed one by one, as a key or the end of one may look like what is searched for. */
-bool json_out_has(const char *members, size_t n, const char *name, size_t n_name)
+bool json_out_has(struct buffer *t, size_t begin, const char *name, size_t n_name)
 {
-    const char *at = members, *const end = members + n;
+    const char *at = t->data + begin, *const end = t->data + t->n;
     struct buffer quoted = {0};
     bool has = false;
     json_out_name(&quoted, name, n_name);
-    while (!quoted.failed && !has && at < end) {
+    t->failed = t->failed || quoted.failed;
+    while (!t->failed && !has && at < end) {
         has = (size_t)(end - at) >= quoted.n && memcmp(at, quoted.data, quoted.n) == 0;
         for (at++; *at != '"'; at++)
             at += *at == '\\';

@@ -25,8 +25,9 @@ void json_out_name(struct buffer *t, const char *name, size_t n);
 /* text[0..n) in quotation marks and nothing else: what JSON and a table for people both print. */
 void json_out_quoted(struct buffer *t, const char *text, size_t n);
 
-/* Whether members[0..n), "name":number,... as they are written here, has one of that name. */
-bool json_out_has(const char *members, size_t n, const char *name, size_t n_name);
+/* Whether the members from `begin` on, "name":number,... as they are written here, have one of that
+ * name. */
+bool json_out_has(struct buffer *t, size_t begin, const char *name, size_t n_name);
 
 /* The shortest decimal that reads back as the same double. */
 void json_out_number(struct buffer *t, const char *key, double value);

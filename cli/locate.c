@@ -1,6 +1,6 @@
 /*
  * The order of look-up and the layout of the cache are those of huggingface_hub (constants.py,
- * "Understand caching" in its guides): $HF_HUB_CACHE, $HF_HOME/hub,
+ * "Understand caching" in its guides): $HF_HUB_CACHE, $HUGGINGFACE_HUB_CACHE, $HF_HOME/hub,
  * $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub. In the cache,
  * models--ORG--NAME/refs/main holds a commit, and snapshots/COMMIT the files.
  */
@@ -39,6 +39,8 @@ static void add_hub_cache(struct buffer *t)
 {
     const char *hub = environment("HF_HUB_CACHE"), *hf_home = environment("HF_HOME");
     const char *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
+    if (!hub)
+        hub = environment("HUGGINGFACE_HUB_CACHE"); /* its older name */
     if (hub)
         buffer_add_string(t, hub);
     else if (hf_home)
@@ -158,7 +160,7 @@ static char *locate_named(const char *name, struct err *e)
                 text_ends_in(name, ".gguf") ? ", safetensors and not GGUF" : "");
         return NULL;
     }
-    if (!exists && is_repository(name))
+    if (!exists && (reason == ENOENT || reason == ENOTDIR) && is_repository(name))
         return locate_in_cache(name, e);
     if (!exists && strstr(name, "://")) {
         err_set(e, ERR_LOAD,

@@ -62,7 +62,7 @@ static bool write_entry(struct reply_chances *c, size_t begin, const struct logp
         !decoder_next(c->decoder, entry->id, &text, e))
         return false;
     const char *const name = (const char *)text.data;
-    if (!out->failed && !json_out_has(out->data + begin, out->n - begin, name, text.size)) {
+    if (!out->failed && !json_out_has(out, begin, name, text.size)) {
         json_out_name(out, name, text.size);
         json_out_number(out, NULL, entry->logprob);
     }

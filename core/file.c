@@ -101,6 +101,16 @@ bool file_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+bool file_close_text(FILE *f, char **text)
+{
+    const bool good = !ferror(f);
+    if (fclose(f) == 0 && good && *text)
+        return true;
+    free(*text);
+    *text = NULL;
+    return false;
+}
+
 char *file_join(const char *dir, const char *name)
 {
     size_t n_dir = strlen(dir);

@@ -8,6 +8,8 @@
 #include "core/base.h"
 #include "core/err.h"
 
+#include <stdio.h>
+
 /* Maps a regular file; an empty one gives {non-NULL, 0}. The caller gives it back with file_unmap.
  * Fails (ERR_LOAD, or ERR_RUNTIME without memory) with the reason; the caller knows which name for
  * the file a reader expects. */
@@ -28,6 +30,10 @@ bool file_exists(const char *path);
 
 /* Links are followed. */
 bool file_is_directory(const char *path);
+
+/* Ends a stream of open_memstream, whose text is *text. False without memory: *text is NULL then.
+ * (glibc's fclose succeeds even if the text is gone.) */
+bool file_close_text(FILE *f, char **text);
 
 /* "dir/name" in malloc'ed memory (the caller frees), NULL where there is none. */
 char *file_join(const char *dir, const char *name);

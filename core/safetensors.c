@@ -6,6 +6,7 @@
  */
 #include "core/safetensors.h"
 
+#include "core/file.h"
 #include "core/json.h"
 
 #include <inttypes.h>
@@ -247,11 +248,8 @@ char *safetensors_header(const struct tensor *const *tensors, size_t n_tensors, 
     putc('}', out);
     for (long at = ftell(out); at % 8 != 0; at++)
         putc(' ', out);
-    const bool failed = ferror(out);
-    if (fclose(out) != 0 || failed) {
-        free(text);
+    if (!file_close_text(out, &text))
         return NULL;
-    }
     for (int i = 0; i < LENGTH_BYTES; i++)
         text[i] = (char)((uint64_t)(*size - LENGTH_BYTES) >> 8 * i);
     return text;

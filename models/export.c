@@ -473,8 +473,8 @@ static bool write_index(struct exporter *x, struct err *e)
         json_print_text(out, x->parts[i].file);
     }
     fprintf(out, "\n  }\n}\n");
-    const bool failed = ferror(out) != 0, closed = fclose(out) == 0;
-    const bool ok = failed || !closed ? err_no_memory(e) : write_file(x, index_name, data, size, e);
+    const bool ok =
+        file_close_text(out, &data) ? write_file(x, index_name, data, size, e) : err_no_memory(e);
     free(data);
     return ok;
 }
@@ -491,29 +491,31 @@ static bool is_left_behind(const char *name)
            strcmp(name, "config.json") == 0;
 }
 
-static bool copy_mapped(struct exporter *x, const char *path, const char *name, struct err *e)
+static bool copy_mapped(struct exporter *x, const char *path, const char *name, bool copies,
+                        struct err *e)
 {
     struct bytes bytes;
     if (!file_map(path, &bytes, e))
         return err_prefix(e, "%s", path);
-    const bool ok = write_file(x, name, bytes.data, bytes.size, e);
+    const bool ok = !copies || write_file(x, name, bytes.data, bytes.size, e);
     file_unmap(bytes);
     return ok;
 }
 
-static bool copy_file(struct exporter *x, const char *name, struct err *e)
+static bool copy_file(struct exporter *x, const char *name, bool copies, struct err *e)
 {
     struct stat st;
     char *const path = file_join(checkpoint_dir(x->model->checkpoint), name);
     if (!path)
         return err_no_memory(e);
     const bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    const bool ok = !is_file || copy_mapped(x, path, name, e);
+    const bool ok = !is_file || copy_mapped(x, path, name, copies, e);
     free(path);
     return ok;
 }
 
-static bool copy_others(struct exporter *x, struct err *e)
+/* Copies the other files, or only opens them: hours of work must not end at one that cannot be. */
+static bool copy_others(struct exporter *x, bool copies, struct err *e)
 {
     const char *const path = checkpoint_dir(x->model->checkpoint);
     bool ok = true;
@@ -521,7 +523,7 @@ static bool copy_others(struct exporter *x, struct err *e)
     if (!dir)
         return err_set(e, ERR_LOAD, "%s: cannot be listed: %s", path, strerror(errno));
     for (const struct dirent *entry; ok && (errno = 0, entry = readdir(dir));)
-        ok = is_left_behind(entry->d_name) || copy_file(x, entry->d_name, e);
+        ok = is_left_behind(entry->d_name) || copy_file(x, entry->d_name, copies, e);
     if (ok && errno)
         ok = err_set(e, ERR_LOAD, "%s: cannot be listed: %s", path, strerror(errno));
     closedir(dir);
@@ -531,7 +533,7 @@ static bool copy_others(struct exporter *x, struct err *e)
 bool export_finish(struct exporter *x, struct err *e)
 {
     assert(x->next == x->n_parts);
-    if (!close_file(x, e) || !write_config(x, e) || !write_index(x, e) || !copy_others(x, e))
+    if (!close_file(x, e) || !write_config(x, e) || !write_index(x, e) || !copy_others(x, true, e))
         return false;
     if (rename(x->work, x->out) != 0)
         return err_set(e, ERR_RUNTIME, "cannot write to %s: %s", x->out, strerror(errno));
@@ -566,7 +568,7 @@ struct exporter *export_begin(struct model *m, enum model_weights weights, const
     x->file.fd = -1;
     if (quantize_plan_model(m, weights, &x->arena, &x->plan, e) && list_parts(x, e) &&
         (check_model(x, e) || err_prefix(e, "%s", checkpoint_dir(m->checkpoint))) &&
-        take_memory(x, e) && make_directory(x, out, e))
+        take_memory(x, e) && copy_others(x, false, e) && make_directory(x, out, e))
         return x;
     export_free(x);
     return NULL;

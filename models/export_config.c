@@ -8,6 +8,7 @@
  */
 #include "models/export_config.h"
 
+#include "core/file.h"
 #include "core/json.h"
 
 #include <stdio.h>
@@ -284,11 +285,10 @@ char *export_config(struct bytes original, const struct export_lists *lists, siz
     fprintf(out, "%s\n  \"quantization_config\": ", first ? "" : ",");
     print_quantization(out, lists);
     fprintf(out, "\n}\n");
-    const bool failed = ferror(out) != 0;
-    if (fclose(out) == 0 && !failed && ok)
-        return text;
-    if (ok)
+    if (!file_close_text(out, &text))
         err_no_memory(e);
+    if (ok)
+        return text;
     free(text);
     return NULL;
 }

@@ -62,6 +62,13 @@ static bool split_file(struct bytes file, struct tekken *k, struct err *e)
 
 static bool read_config(struct tekken *k, struct err *e)
 {
+    if (json_type(k->special) == JSON_NULL) {
+        json_free(k->special);
+        k->special = NULL;
+    }
+    if (k->special && json_type(k->special) != JSON_ARRAY)
+        return err_set(e, ERR_LOAD, "\"special_tokens\" must be an array, not %s",
+                       json_type_name(json_type(k->special)));
     const int listed = k->special ? (int)min_size(json_count(k->special), VOCAB_MAX_IDS)
                                   : (int)ARRAY_LEN(first_special);
     const struct json *const n_special = json_get(k->config, "default_num_special_tokens");

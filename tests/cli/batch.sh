@@ -389,6 +389,8 @@ for why in "-m $tmp/none" "-c 513" "--cpu none" "--kv-memory 1"; do
     run batch $why -o "$tmp/left" "$tmp/many"
     if [ $code -gt 0 ] && [ ! -e "$tmp/left" ]; then ok "$why leaves no file"; else fail "$why leaves no file" "exit $code: $(ls -l "$tmp/left")"; fi
 done
+run batch -o "$tmp/left" "$tmp"
+if [ $code -eq 1 ] && [ ! -e "$tmp/left" ]; then ok "a directory as input leaves no file"; else fail "a directory as input leaves no file" "exit $code"; fi
 run batch -m "$tmp/none" -o "$tmp/to_nothing" "$tmp/many"
 if [ -L "$tmp/to_nothing" ]; then ok "a link stays"; else fail "a link stays" "it is gone"; fi
 : >"$tmp/left"
@@ -464,9 +466,10 @@ done
 exec 3>&- 4<&-
 wait $program
 
-# The file of answers loses its name while the job waits for lines.
+# The file of answers loses its name, or has another size, while the job waits for lines.
 mkdir "$tmp/elsewhere"
-for how in "rm -f" "mv -t $tmp/elsewhere"; do
+for how in "rm -f" "mv -t $tmp/elsewhere" "truncate -s +1" "truncate -s 1"; do
+    case $how in truncate*) what="changed by somebody else" ;; *) what="removed, moved or replaced" ;; esac
     "$TGEN" batch -q -n 1 -o "$tmp/gone" <"$tmp/in" 2>"$tmp/err" &
     program=$!
     exec 3>"$tmp/in"
@@ -480,8 +483,24 @@ for how in "rm -f" "mv -t $tmp/elsewhere"; do
     exec 3>&-
     wait $program
     code=$?
-    errs "answers lost their file: ${how%% *}" 1 "^tgen: $tmp/gone was removed, moved or replaced while answers went there$"
+    errs "answers lost their file: $how" 1 "^tgen: $tmp/gone was $what while answers went there$"
+    rm -f "$tmp/gone"
 done
+
+# The file of lines is cut short while they are answered, of which few are read ahead.
+awk 'BEGIN { id = sprintf("%8000s", ""); for (i = 10; i < 90; i++) print "{\"custom_id\":\"" i id "\",\"prompt\":\"A\"}" }' >"$tmp/long"
+"$TGEN" batch -q -n 40 --ignore-eos --parallel 1 -o "$tmp/of_long" "$tmp/long" 2>"$tmp/err" &
+program=$!
+i=0
+while [ ! -s "$tmp/of_long" ] && [ $i -lt 500 ]; do
+    sleep 0.02
+    i=$((i + 1))
+done
+truncate -s $(($(wc -c <"$tmp/long") / 80 * 60)) "$tmp/long"
+wait $program
+code=$?
+errs "lines that are gone" 1 "^tgen: $tmp/long has lost lines while they were answered: 60 are left of 80$"
+if [ "$(wc -l <"$tmp/of_long")" -eq 60 ]; then ok "the others are answered"; else fail "the others are answered" "$(wc -l <"$tmp/of_long")"; fi
 
 "$TGEN" batch --ordered "$tmp/good" >/dev/full 2>"$tmp/err"
 code=$?

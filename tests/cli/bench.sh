@@ -69,6 +69,7 @@ refuses "one of many beyond the model" 4 "a context of 520 tokens" bench -p 8 --
 refuses "nothing to measure" 2 "there is nothing to measure" bench -p 0 -n 0,0
 refuses "two formats" 2 "exclude each other" bench --json --csv
 refuses "words" 2 "bench takes no words" bench "$tales"
+refuses "a dash" 2 "bench takes no words" bench -
 refuses "a level that is none" 2 "is no level" bench -p 1 -n 0 --cpu sse9
 for value in '' , 1, ,1 1,,2 1,x -1 1.5 99999999999; do
     refuses "-p $value" 2 "--n-prompt: " bench "-p$value" --n-prompt="$value"

@@ -15,7 +15,7 @@ trap 'exit 130' INT TERM
 n_failed=0
 
 # Nothing of the machine may leak in; a build in another directory finds the bundled model by name.
-unset TGEN_CPU HF_HUB_CACHE HF_HOME XDG_CACHE_HOME NO_COLOR
+unset TGEN_CPU HF_HUB_CACHE HUGGINGFACE_HUB_CACHE HF_HOME XDG_CACHE_HOME NO_COLOR
 export TGEN_MODEL="$tales" HOME="$tmp/home" TERM=xterm LC_ALL=C
 
 ok() {

@@ -40,6 +40,7 @@ export XDG_CACHE_HOME="$tmp/xdg"
 finds "XDG_CACHE_HOME comes first" "$tmp/xdg/huggingface/hub/$snapshot" -m org/tales
 export HF_HOME="$tmp/hf"
 finds "HF_HOME comes before" "$tmp/hf/hub/$snapshot" -m org/tales
+HUGGINGFACE_HUB_CACHE="$tmp/hub" finds "HUGGINGFACE_HUB_CACHE comes before" "$tmp/hub/$snapshot" -m org/tales
 export HF_HUB_CACHE="$tmp/hub"
 finds "HF_HUB_CACHE comes before" "$tmp/hub/$snapshot" -m org/tales
 finds "a name without org" "$tmp/hub/models--gpt2/snapshots/$commit" -m gpt2
@@ -50,6 +51,8 @@ mkdir -p "$tmp/here/org"
 ln -s "$tales" "$tmp/here/org/tales"
 cd "$tmp/here" || exit 1
 finds "a directory of that name wins" org/tales -m org/tales
+ln -s loop loop
+refuses "a link to itself" 3 "cannot open loop: Too many levels of symbolic links" -m loop hi
 cd "$root" || exit 1
 
 refuses "not in the cache" 3 "org/none is neither a directory here nor in the Hugging Face cache $tmp/hub; run: hf download org/none" \

@@ -116,6 +116,16 @@ refuses "no form" 2 '-w q8 or -w q4' quantize -o "$tmp/x"
 refuses "the form as stored" 2 '"stored" is none of q8|q4' quantize -w stored -o "$tmp/x"
 refuses "no directory" 2 '-o DIR' quantize -w q4
 refuses "words" 2 'takes no words' quantize -w q4 -o "$tmp/x" word
+
+# A file that is only copied at the end is looked at in the beginning; root may read all.
+cp -r "$tales" "$tmp/unreadable"
+: >"$tmp/unreadable/notes.txt"
+chmod 0 "$tmp/unreadable/notes.txt"
+if [ -r "$tmp/unreadable/notes.txt" ]; then
+    skip "a file that cannot be read" "root can"
+else
+    refuses "a file that cannot be read" 3 "notes.txt: Permission denied" quantize -m "$tmp/unreadable" -w q4 -o "$tmp/x"
+fi
 refuses "quantised already" 3 'stored quantised already' quantize -m "$tmp/q4" -w q8 -o "$tmp/x"
 refuses "GPT-2's matrices" 3 'is stored [in, out]' quantize -m tests/golden/gpt2-hub -w q4 -o "$tmp/x"
 copy_model "$tmp/m"

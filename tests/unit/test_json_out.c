@@ -60,13 +60,13 @@ static void members_are_found(void **state)
     struct buffer t = {0};
     json_out_open(&t, NULL, '{');
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        assert_false(json_out_has(t.data + 1, t.n - 1, keys[i], sizes[i]));
+        assert_false(json_out_has(&t, 1, keys[i], sizes[i]));
         json_out_name(&t, keys[i], sizes[i]);
         json_out_number(&t, NULL, i > 0 ? -1 : -INFINITY);
-        assert_true(json_out_has(t.data + 1, t.n - 1, keys[i], sizes[i]));
+        assert_true(json_out_has(&t, 1, keys[i], sizes[i]));
     }
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        assert_false(json_out_has(t.data + 1, t.n - 1, others[i], strlen(others[i])));
+        assert_false(json_out_has(&t, 1, others[i], strlen(others[i])));
     buffer_free(&t);
 }
 

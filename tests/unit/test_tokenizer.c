@@ -850,6 +850,7 @@ static void bad_files(void **state)
         {{.tiktoken = FILE_OF("YQ== 0\n")}, "pat_str"},
         {{.tiktoken = FILE_OF("YQ==\n"), .tokenizer_config = FILE_OF("{\"pat_str\":\"a\"}")},
          "line 1"},
+        {{.tekken = FILE_OF("{\"special_tokens\":{}}")}, "\"special_tokens\" must be an array"},
         {{.tekken = FILE_OF("{}")}, "tekken.json: config: \"pattern\" must be a string"},
         {{.tekken = FILE_OF("{\"config\":{\"pattern\":\".\"}}")}, "no \"vocab\""},
         {{.tekken = FILE_OF("{\"config\":{\"pattern\":\".\",\"default_num_special_tokens\":9},"
@@ -938,7 +939,8 @@ static void tekken(void **state)
                             "{\"pattern\":\" ?[a-z]+|[^a-z]+\",\"default_num_special_tokens\":4,"
                             "\"default_vocab_size\":9},\"image\":{\"max_image_size\":[1]}}")};
     const struct tokenizer_files first = {
-        .tekken = kit_bytes("{\"config\":{\"pattern\":\" ?[a-z]+|.\"}," RANKED "}")};
+        .tekken = kit_bytes(
+            "{\"special_tokens\":null,\"config\":{\"pattern\":\" ?[a-z]+|.\"}," RANKED "}")};
     struct err e = {0};
     struct tokenizer *t = tokenizer_load(&listed, &e);
     if (!t)

@@ -61,7 +61,10 @@ static void print_pattern(FILE *out, const struct export_lists *x, const struct 
         fprintf(out, "(.*\\\\.)?");
     } else if (*x->nest) {
         name = behind(behind(name, x->nest), x->family->prefix);
-        fprintf(out, "(.*\\\\.)?language_model\\\\.(model\\\\.)?");
+        fprintf(out, "(.*\\\\.)?");
+        const char *const part = behind(x->nest, "model.");
+        print_escaped(out, part, strlen(part));
+        fprintf(out, "(model\\\\.)?");
     }
     print_escaped(out, name, strlen(name));
     fprintf(out, "$\"");

@@ -112,10 +112,12 @@ static bool describe(struct model *m, const struct bind_totals *totals, struct e
     return m->facts ? true : err_no_memory(e);
 }
 
-/* Where a multimodal checkpoint keeps its text model: transformers 4 and 5 differ. */
+/* Where a multimodal checkpoint keeps its text model: transformers 4 and 5 differ, and so do
+ * Idefics3 and SmolVLM. */
 static const char *find_nest(const struct model *m, const struct checkpoint *checkpoint)
 {
-    static const char *const nests[] = {"language_model.", "model.language_model."};
+    static const char *const nests[] = {"language_model.", "model.language_model.",
+                                        "model.text_model."};
     const size_t n = checkpoint_n_tensors(checkpoint);
     for (size_t k = 0; m->is_nested && k < ARRAY_LEN(nests); k++)
         for (size_t i = 0; i < n; i++)

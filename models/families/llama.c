@@ -10,6 +10,9 @@ static void configure(struct config *c, struct model_spec *spec)
         "is_llama_config",     /* nanotron's: SmolLM2 */
         "max_sequence_length", /* of the first conversions of Llama 1, see below */
         "model_max_length",    /* of a tokenizer, in fine-tunes */
+        "perceiver_config",    /* of what sees, in Idefics3 and SmolVLM */
+        "pixel_shuffle_factor",
+        "transformers.js_config",
         NULL,
     };
     family_llama_base(c, spec);

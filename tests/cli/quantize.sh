@@ -93,6 +93,10 @@ cp -r tests/golden/gemma3-conditional "$tmp/newer"
 LC_ALL=C sed -i 's/language_model\.model\./model.language_model./g' "$tmp/newer/model.safetensors" # as long as before
 other "the same as transformers 5 has it" "$tmp/newer"
 names "where the head stands outside" '"lm_head.weight_scale"'
+cp -r tests/golden/gemma3-conditional "$tmp/text_model"
+LC_ALL=C sed -i 's/"language_model\.model\.\([^"]*\)"/"model.text_model.\1"    /g' "$tmp/text_model/model.safetensors"
+other "the same as Idefics3 has it" "$tmp/text_model"
+names "which is known by its own name" '"re:(.*\\.)?text_model\\.(model\\.)?embed_tokens$"'
 succeeds "bert" quantize --quiet -m tests/golden/bert-lm -w q4 -o "$tmp/bert"
 made=$tmp/bert
 names "whose head stays tied" '"cls.predictions.decoder"]'

@@ -342,6 +342,33 @@ static const char *const released[] = {
         "use_bias" : true,
         "vocab_size" : 49152
     }),
+    /* SmolVLM2-500M, and what SmolVLM-256M has besides */
+    FAMILY_JSON({
+        "model_type" : "smolvlm",
+        "scale_factor" : 4,
+        "text_config" : {
+            "model_type" : "llama",
+            "head_dim" : 64,
+            "hidden_size" : 960,
+            "intermediate_size" : 2560,
+            "is_llama_config" : true,
+            "max_position_embeddings" : 8192,
+            "neftune_noise_alpha" : 0.0,
+            "num_attention_heads" : 15,
+            "num_hidden_layers" : 32,
+            "num_key_value_heads" : 5,
+            "perceiver_config" : {"resampler_depth" : 6},
+            "pixel_shuffle_factor" : 4,
+            "qk_layer_norms" : false,
+            "rms_norm_eps" : 1e-05,
+            "rope_interleaved" : false,
+            "rope_theta" : 100000,
+            "transformers.js_config" : {"kv_cache_dtype" : {"fp16" : "float16"}},
+            "use_resampler" : false,
+            "vocab_size" : 49280
+        },
+        "tie_word_embeddings" : false
+    }),
     /* DeepSeek-R1-0528-Qwen3-8B */
     FAMILY_JSON({
         "model_type" : "qwen3",

@@ -7,6 +7,17 @@
 #include <math.h>
 #include <string.h>
 
+/* To nearest even without the lowest bits; a small positive number needs no care. */
+static float rounded(float x, int n_bits)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits += (UINT32_C(1) << (n_bits - 1)) - 1 + (bits >> n_bits & 1);
+    bits = bits >> n_bits << n_bits;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* The factor in the precision of the weights, as the original rounds it. */
 static float embedding_scale(struct config *c, int hidden_size)
 {
@@ -17,15 +28,11 @@ static float embedding_scale(struct config *c, int hidden_size)
         dtype = json_get(c->outer, "torch_dtype");
     if (!dtype)
         dtype = json_get(c->outer, "dtype");
+    const char *const type = json_text(dtype, "");
     const float scale = sqrtf((float)hidden_size);
-    if (strcmp(json_text(dtype, ""), "bfloat16") != 0)
-        return scale;
-    uint32_t bits; /* to nearest even; a small positive number needs no care */
-    memcpy(&bits, &scale, sizeof bits);
-    bits = (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u;
-    float rounded;
-    memcpy(&rounded, &bits, sizeof rounded);
-    return rounded;
+    return strcmp(type, "bfloat16") == 0  ? rounded(scale, 16)
+           : strcmp(type, "float16") == 0 ? rounded(scale, 13)
+                                          : scale;
 }
 
 void family_gemma_base(struct config *c, struct model_spec *spec)

@@ -656,6 +656,28 @@ static void test_windows(void **state)
     }
 }
 
+/* Gemma's factor, in the precision of the weights: numpy's float16 and its bits for bfloat16. */
+static void test_embedding_scale(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type;
+        float scale; /* of sqrt(3072) = 55.42562 */
+    } cases[] = {{"float32", 55.42562584220407f}, {"float16", 55.4375f}, {"bfloat16", 55.5f}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct found f;
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"model_type\": \"gemma\", \"vocab_size\": 8, \"hidden_size\": 3072, "
+                 "\"num_hidden_layers\": 1, \"num_attention_heads\": 16, "
+                 "\"intermediate_size\": 8, \"torch_dtype\": \"%s\"}",
+                 cases[i].type);
+        read_config(text, &f);
+        assert_true(f.good && f.spec.embedding_scale == cases[i].scale);
+        arena_free(&f.arena);
+    }
+}
+
 static void test_local_factor(void **state)
 {
     (void)state;
@@ -740,11 +762,17 @@ static void test_class_defaults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_released),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_sparse),         cmocka_unit_test(test_local_base),
-        cmocka_unit_test(test_class_defaults), cmocka_unit_test(test_swiglu_alpha),
-        cmocka_unit_test(test_saved),          cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_local_factor),   cmocka_unit_test(test_afn),
+        cmocka_unit_test(test_released),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_sparse),
+        cmocka_unit_test(test_local_base),
+        cmocka_unit_test(test_class_defaults),
+        cmocka_unit_test(test_swiglu_alpha),
+        cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_embedding_scale),
+        cmocka_unit_test(test_local_factor),
+        cmocka_unit_test(test_afn),
     };
     return cmocka_run_group_tests_name("config", tests, NULL, NULL);
 }

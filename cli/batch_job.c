@@ -348,6 +348,7 @@ static void free_job(struct job *j)
 bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
 {
     struct job j = {.o = o, .task = task, .output.fd = -1, .began = clock_seconds()};
+    struct err unheard;
     bool ok = open_job(&j, e) && open_engine(&j, e) && check_model(&j, e);
     if (ok) {
         tell_answers(&j);
@@ -356,7 +357,7 @@ bool batch_job_run(const struct options *o, enum batch_task task, struct err *e)
         batch_progress_end(&j.progress);
         if (ok && o->stats)
             print_stats(&j);
-        ok = batch_output_sync(&j.output, true, e) && ok && conclude(&j, e);
+        ok = batch_output_sync(&j.output, true, ok ? e : &unheard) && ok && conclude(&j, e);
     }
     if (!ok)
         batch_output_discard(&j.output);

@@ -48,10 +48,12 @@ static bool spoil(const struct value *v, const char *fmt, ...)
     struct err *const e = &v->line->error;
     char what[sizeof e->text];
     va_list args;
+    if (e->code != ERR_NONE)
+        return false;
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    return e->code == ERR_NONE && err_set(e, ERR_USAGE, "\"%s\" %s", v->key->name, what);
+    return err_set(e, ERR_USAGE, "\"%s\" %s", v->key->name, what);
 }
 
 /* The same, where a scan ended with *why. Returns false. */

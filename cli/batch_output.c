@@ -109,8 +109,10 @@ bool batch_output_sync(struct batch_output *out, bool now, struct err *e)
  * into a file without a name. */
 void batch_output_discard(const struct batch_output *out)
 {
-    struct stat about;
-    if (out->created && fstat(out->fd, &about) == 0 && about.st_size == 0)
+    struct stat about, named;
+    if (out->created && out->size == 0 && fstat(out->fd, &about) == 0 && about.st_size == 0 &&
+        stat(out->name, &named) == 0 && named.st_dev == about.st_dev &&
+        named.st_ino == about.st_ino)
         unlink(out->name);
 }
 

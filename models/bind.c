@@ -6,6 +6,7 @@
 #include "models/bind.h"
 
 #include "core/attend.h"
+#include "core/file.h"
 #include "core/kernels/kernels.h"
 #include "models/roles.h"
 
@@ -643,17 +644,26 @@ static bool check_leftovers(const struct binder *b)
     return true;
 }
 
-/* Whether head and embedding are both there and differ: then they are not tied, whatever
- * config.json says (transformers 5, tie_weights). */
-static bool head_differs(const struct binder *b)
+/* Where head and embedding are both there and differ, they are not tied, whatever config.json says
+ * (transformers 5, tie_weights). A copy is read to its end for that, and then left alone. */
+static bool untie(const struct binder *b, struct model_spec *spec)
 {
     const struct numbers at = {0, 0};
+    const char *const suffix = spec->head_transform ? ".decoder.weight" : ".weight";
     const struct tensor *const table =
         look_up(b, family_stem(b->family, ROLE_EMBEDDING), at, ".weight");
-    const struct tensor *const head = look_up(b, family_stem(b->family, ROLE_HEAD), at, ".weight");
-    return table && head &&
-           (table->dtype != head->dtype || table->n_bytes != head->n_bytes ||
-            memcmp(table->data, head->data, head->n_bytes) != 0);
+    const struct tensor *const head = look_up(b, family_stem(b->family, ROLE_HEAD), at, suffix);
+    if (!spec->tie_word_embeddings || !table || !head)
+        return true;
+    if (table->dtype == head->dtype && table->n_bytes == head->n_bytes &&
+        memcmp(table->data, head->data, head->n_bytes) == 0) {
+        file_forget((struct bytes){head->data, head->n_bytes});
+        return true;
+    }
+    spec->tie_word_embeddings = false;
+    return !spec->head_transform ||
+           err_set(b->e, ERR_LOAD, "\"%.160s\" is not the embedding, to which it would be tied",
+                   head->name);
 }
 
 bool bind_weights(const struct family *family, const char *nest, struct model_spec *spec,
@@ -673,8 +683,6 @@ bool bind_weights(const struct family *family, const char *nest, struct model_sp
     b.claimed = arena_array(arena, checkpoint_n_tensors(checkpoint) + 1, sizeof *b.claimed);
     if (!b.claimed)
         return err_no_memory(e);
-    if (spec->tie_word_embeddings && head_differs(&b))
-        spec->tie_word_embeddings = false;
-    return take_layers(&b) && check_roles(&b) && bind_table(&b) && check_leftovers(&b) &&
-           derive(&b);
+    return untie(&b, spec) && take_layers(&b) && check_roles(&b) && bind_table(&b) &&
+           check_leftovers(&b) && derive(&b);
 }

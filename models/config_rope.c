@@ -89,7 +89,7 @@ static const char *const rope_keys[] = {
     "attention_factor",
     "mscale_all_dim",
     "finetuned",   /* a note of the first yarn models */
-    "attn_factor", /* of DeepSeek-R1-0528-Qwen3-8B: no original reads it */
+    "attn_factor", /* DeepSeek-R1-0528-Qwen3-8B; transformers does not read it, vLLM does */
 };
 
 static void rope_check_keys(struct config *c, const struct json *scaling)

@@ -89,6 +89,8 @@ static bool add_special(struct tokenizer *t, const char *content, int32_t id, st
 {
     const struct added_token token = {
         .content = content, .n_content = strlen(content), .id = id, .special = true};
+    if (vocab_find(&t->vocab, token.content, token.n_content) >= 0)
+        return err_set(e, ERR_LOAD, "the special token \"%.60s\" is there twice", content);
     return added_add(t, &token, e);
 }
 

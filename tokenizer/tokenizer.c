@@ -397,7 +397,8 @@ static bool load(struct tokenizer *t, const struct tokenizer_files *f, const str
                add_configured(t, config, map, e);
     }
     if (f->tekken.data)
-        return tekken_load(t, f->tekken, e) || err_prefix(e, "tekken.json");
+        return check_utf8(f->tekken, "tekken.json", e) &&
+               (tekken_load(t, f->tekken, e) || err_prefix(e, "tekken.json"));
     if (f->tokenizer_model.data) {
         const char *const name = f->model_name ? f->model_name : "tokenizer.model";
         return (spm_load(t, f->tokenizer_model, e) || err_prefix(e, "%s", name)) &&

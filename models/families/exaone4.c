@@ -7,9 +7,7 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"reorder_qk_norm", "max_window_layers", NULL}; /* 4.5's */
     family_llama_base(c, spec);
-    config_skip(c, notes);
     spec->norm_place = NORM_AFTER;
     spec->qk_norm = QK_NORM_HEAD;
     config_window_pattern(c, spec, 0, 4);

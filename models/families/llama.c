@@ -12,7 +12,6 @@ static void configure(struct config *c, struct model_spec *spec)
         "model_max_length",    /* of a tokenizer, in fine-tunes */
         "perceiver_config",    /* of what sees, in Idefics3 and SmolVLM */
         "pixel_shuffle_factor",
-        "transformers.js_config",
         NULL,
     };
     family_llama_base(c, spec);

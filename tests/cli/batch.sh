@@ -487,6 +487,28 @@ for how in "rm -f" "mv -t $tmp/elsewhere" "truncate -s +1" "truncate -s 1"; do
     rm -f "$tmp/gone"
 done
 
+# A job that ends without an answer takes away the empty file that it made, but none that took its place.
+for there in "" precious; do
+    "$TGEN" batch -q -n 1 -o "$tmp/gone" <"$tmp/in" 2>"$tmp/err" &
+    program=$!
+    exec 3>"$tmp/in"
+    i=0
+    while [ ! -e "$tmp/gone" ] && [ $i -lt 100 ]; do
+        sleep 0.1
+        i=$((i + 1))
+    done
+    if [ "$there" ]; then
+        rm "$tmp/gone"
+        echo "$there" >"$tmp/gone"
+    fi
+    kill -TERM $program
+    exec 3>&-
+    wait $program
+    left=$(cat "$tmp/gone" 2>/dev/null)
+    if [ "$left" = "$there" ]; then ok "after a job without answers: $there"; else fail "after a job without answers: $there" "$left"; fi
+    rm -f "$tmp/gone"
+done
+
 # The file of lines is cut short while they are answered, of which few are read ahead.
 awk 'BEGIN { id = sprintf("%8000s", ""); for (i = 10; i < 90; i++) print "{\"custom_id\":\"" i id "\",\"prompt\":\"A\"}" }' >"$tmp/long"
 "$TGEN" batch -q -n 40 --ignore-eos --parallel 1 -o "$tmp/of_long" "$tmp/long" 2>"$tmp/err" &
@@ -496,7 +518,9 @@ while [ ! -s "$tmp/of_long" ] && [ $i -lt 500 ]; do
     sleep 0.02
     i=$((i + 1))
 done
+kill -STOP $program
 truncate -s $(($(wc -c <"$tmp/long") / 80 * 60)) "$tmp/long"
+kill -CONT $program
 wait $program
 code=$?
 errs "lines that are gone" 1 "^tgen: $tmp/long has lost lines while they were answered: 60 are left of 80$"

@@ -88,6 +88,14 @@ const struct family *family_find(const char *model_type)
     return NULL;
 }
 
+const struct family *family_find_class(const char *class)
+{
+    for (size_t i = 0; family_table[i]; i++)
+        if (family_table[i]->class && strcmp(family_table[i]->class, class) == 0)
+            return family_table[i];
+    return NULL;
+}
+
 const char *family_stem(const struct family *family, enum role role)
 {
     const struct tensor_entry *entry = family->tensors;

@@ -16,6 +16,9 @@ struct family {
     const char *const
         *aliases; /* other values of it that mean the same; ends with NULL, may be NULL */
 
+    const char *class; /* the one of "architectures" by which its first files, which have no
+                          model_type, are known; may be NULL */
+
     /* Fills in the spec. Failures stick to the config (models/config.h), so there is nothing to
      * return. */
     void (*configure)(struct config *c, struct model_spec *spec);
@@ -30,8 +33,9 @@ struct family {
 /* {"key": value, ...} as a string, for `defaults`. */
 #define FAMILY_JSON(...) #__VA_ARGS__
 
-/* NULL where no family has that model_type. */
+/* NULL where no family has that model_type, or that class. */
 const struct family *family_find(const char *model_type);
+const struct family *family_find_class(const char *class);
 
 /* config.json -> *spec, with the family's defaults for absent keys. False after a failure, which
  * c->e tells; who read which key stays in c. */

@@ -55,12 +55,16 @@ static bool unknown_family(const char *model_type, struct err *e)
                    model_type, known);
 }
 
-/* The first files of MiniCPM name a class and no type. */
-static const char *model_type_of(const struct json *config)
+static const struct family *find_family(const struct json *config, struct err *e)
 {
+    const char *const name = json_text(json_get(config, "model_type"), NULL);
     const char *const class = json_text(json_first(json_get(config, "architectures")), "");
-    const bool is_minicpm = strcmp(class, "MiniCPMForCausalLM") == 0;
-    return json_text(json_get(config, "model_type"), is_minicpm ? "minicpm" : NULL);
+    const struct family *const family = name ? family_find(name) : family_find_class(class);
+    if (!family && name)
+        unknown_family(name, e);
+    else if (!family)
+        err_set(e, ERR_LOAD, "\"model_type\" is missing");
+    return family;
 }
 
 static bool configure(struct model *m, const struct json *root, struct err *e)
@@ -69,13 +73,8 @@ static bool configure(struct model *m, const struct json *root, struct err *e)
     if (!config_init(&c, root, &m->arena, e))
         return false;
     m->is_nested = c.root != root; /* a multimodal file, whose own model_type is another */
-    const char *const model_type = model_type_of(c.root);
-    if (!model_type)
-        return err_set(e, ERR_LOAD, "\"model_type\" is missing");
-    m->family = family_find(model_type);
-    if (!m->family)
-        return unknown_family(model_type, e);
-    if (!family_configure(m->family, &c, &m->spec))
+    m->family = find_family(c.root, e);
+    if (!m->family || !family_configure(m->family, &c, &m->spec))
         return false;
     const struct json *quant = config_any(&c, "quantization_config");
     if (!quant)

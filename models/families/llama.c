@@ -7,11 +7,11 @@
 static void configure(struct config *c, struct model_spec *spec)
 {
     static const char *const notes[] = {
-        "is_llama_config",     /* nanotron's: SmolLM2 */
-        "max_sequence_length", /* of the first conversions of Llama 1, see below */
-        "model_max_length",    /* of a tokenizer, in fine-tunes */
-        "perceiver_config",    /* of what sees, in Idefics3 and SmolVLM */
-        "pixel_shuffle_factor",
+        "is_llama_config",      /* nanotron's: SmolLM2 */
+        "max_sequence_length",  /* of the first conversions of Llama 1, see below */
+        "model_max_length",     /* of a tokenizer, in fine-tunes */
+        "perceiver_config",     /* of what sees, in Idefics3 and SmolVLM */
+        "pixel_shuffle_factor", /* likewise */
         NULL,
     };
     family_llama_base(c, spec);

@@ -29,6 +29,7 @@ static void configure(struct config *c, struct model_spec *spec)
 
 const struct family family_minicpm = {
     .model_type = "minicpm",
+    .class = "MiniCPMForCausalLM",
     .configure = configure,
     .prefix = "model.",
     .tensors = family_llama_tensors,

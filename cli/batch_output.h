@@ -33,10 +33,11 @@ bool batch_output_put(struct batch_output *out, const struct buffer *line, struc
 
 /* Asks the disk to keep what was written: now, or (without `now`) if the last time is long ago.
  * Also ERR_RUNTIME where the file has lost its name meanwhile, so that nobody would see further
- * answers. */
+ * answers, or where it is not as long as what was put there. */
 bool batch_output_sync(struct batch_output *out, bool now, struct err *e);
 
-/* Takes a file away again that batch_output_open has created and nothing was put into. */
+/* Takes a file away again that batch_output_open has created and nothing was put into, if it still
+ * has its name. */
 void batch_output_discard(const struct batch_output *out);
 
 void batch_output_close(struct batch_output *out);

@@ -187,14 +187,23 @@ static bool spell(struct tokenizer *t, struct normalize_scratch *s, const struct
     return copy || err_no_memory(e);
 }
 
-static bool build_set(struct tokenizer *t, bool normalized, struct trie_entry *entry,
-                      struct normalize_scratch *s, struct err *e)
+/* The last word on each id: an array of indices + 1 by id. */
+static uint32_t *last_of_each(const struct added *a, size_t n_ids)
+{
+    uint32_t *last = calloc(n_ids + 1, sizeof *last);
+    for (size_t i = 0; last && i < a->n; i++)
+        last[a->token[i].id] = (uint32_t)i + 1;
+    return last;
+}
+
+static bool build_set(struct tokenizer *t, bool normalized, const uint32_t *last,
+                      struct trie_entry *entry, struct normalize_scratch *s, struct err *e)
 {
     const struct added *a = &t->added;
     struct added_set *set = normalized ? &t->added.normalized : &t->added.raw;
     size_t n = 0;
     for (size_t i = 0; i < a->n; i++) {
-        if (a->token[i].normalized != normalized)
+        if (a->token[i].normalized != normalized || last[a->token[i].id] != i + 1)
             continue;
         struct bytes text;
         if (!spell(t, s, &a->token[i], &text, e))
@@ -213,9 +222,12 @@ bool added_build(struct tokenizer *t, struct err *e)
     struct normalize_scratch scratch = {.room = text_room(t->vocab.n_text),
                                         .regex = regex_scratch_new()};
     struct trie_entry *entry = malloc((t->added.n + 1) * sizeof *entry);
-    bool good = scratch.regex && entry;
-    good = good ? build_set(t, false, entry, &scratch, e) && build_set(t, true, entry, &scratch, e)
+    uint32_t *last = last_of_each(&t->added, (size_t)t->vocab.n_ids);
+    bool good = scratch.regex && entry && last;
+    good = good ? build_set(t, false, last, entry, &scratch, e) &&
+                      build_set(t, true, last, entry, &scratch, e)
                 : err_no_memory(e);
+    free(last);
     free(entry);
     text_free(&scratch.text[0]);
     text_free(&scratch.text[1]);

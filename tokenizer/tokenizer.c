@@ -276,17 +276,20 @@ static bool load_json(struct tokenizer *t, struct bytes file, struct err *e)
     return good || (check_utf8(file, "tokenizer.json", e) && err_prefix(e, "tokenizer.json"));
 }
 
-/* ---- vocab.json and merges.txt --------------------------------------------------------------- */
+/* ---- tokens that tokenizer_config.json and special_tokens_map.json name ---------------------- */
 
-/* "bos_token": "<s>" or {"content": "<s>", ...} makes a special token of what the vocabulary has.
- */
-static bool add_named(struct tokenizer *t, const struct json *j, struct err *e)
+/* "bos_token": "<s>" or {"content": "<s>", ...} makes a special token of it; where is_added is
+ * given, by id, only of what the vocabulary has and is no added token yet. */
+static bool add_named(struct tokenizer *t, const struct json *j, const bool *is_added,
+                      struct err *e)
 {
     const char *text = json_text(j, json_text(json_get(j, "content"), NULL));
     if (!text || !*text)
         return true;
     size_t n = strlen(text);
     int32_t id = vocab_find(&t->vocab, text, n);
+    if (is_added && (id < 0 || is_added[id]))
+        return true;
     struct added_token token = {
         .content = text,
         .n_content = n,
@@ -314,19 +317,65 @@ static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, str
     return true;
 }
 
-static bool add_configured(struct tokenizer *t, const struct json *config, const struct json *map,
-                           struct err *e)
+static bool add_all_named(struct tokenizer *t, const struct json *config, const struct json *map,
+                          const bool *is_added, struct err *e)
 {
     static const char *const names[] = {"bos_token", "eos_token",  "unk_token", "pad_token",
                                         "sep_token", "mask_token", "cls_token"};
-    if (!add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e))
-        return false;
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!add_named(t, json_get(config, names[i]), e) ||
-            !add_named(t, json_get(map, names[i]), e))
+        if (!add_named(t, json_get(config, names[i]), is_added, e) ||
+            !add_named(t, json_get(map, names[i]), is_added, e))
             return false;
     return true;
 }
+
+static bool add_configured(struct tokenizer *t, const struct json *config, const struct json *map,
+                           struct err *e)
+{
+    return add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e) &&
+           add_all_named(t, config, map, NULL, e);
+}
+
+static bool add_listed(struct tokenizer *t, const struct json *list, const bool *is_added,
+                       struct err *e)
+{
+    for (const struct json *c = json_first(list); c; c = json_next(c))
+        if (!add_named(t, c, is_added, e))
+            return false;
+    return true;
+}
+
+/*
+ * What transformers adds to tokenizer.json: added_tokens_decoder, whose flags count where both have
+ * a token, and where the vocabulary lacks one, with the next id; then special tokens that are named
+ * but are no added tokens. (It also gives names that the vocabulary lacks an id, which no model
+ * would know.) Source: transformers/tokenization_utils_fast.py, __init__ of
+ * PreTrainedTokenizerFast, and tokenization_utils_tokenizers.py.
+ */
+static bool add_beside(struct tokenizer *t, const struct json *config, const struct json *map,
+                       struct err *e)
+{
+    static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens"};
+    const struct json *const decoder = json_get(config, "added_tokens_decoder");
+    for (const struct json *c = json_first(decoder); c; c = json_next(c)) {
+        const char *const text = json_text(json_get(c, "content"), NULL);
+        if (text && *text && !added_add_json(t, c, text, t->vocab.n_ids, e))
+            return false;
+    }
+    bool *const is_added = calloc((size_t)t->vocab.n_ids + 1, sizeof *is_added);
+    if (!is_added)
+        return err_no_memory(e);
+    for (size_t i = 0; i < t->added.n; i++)
+        is_added[t->added.token[i].id] = true;
+    bool good = add_all_named(t, config, map, is_added, e);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        good = good && add_listed(t, json_get(config, lists[i]), is_added, e) &&
+               add_listed(t, json_get(map, lists[i]), is_added, e);
+    free(is_added);
+    return good;
+}
+
+/* ---- vocab.json and merges.txt --------------------------------------------------------------- */
 
 /* How these files' words are cut: as GPT-2's, unless the class says otherwise. Source:
  * transformers/convert_slow_tokenizer.py. */
@@ -384,7 +433,7 @@ static bool load(struct tokenizer *t, const struct tokenizer_files *f, const str
                  const struct json *map, struct err *e)
 {
     if (f->tokenizer_json.data)
-        return load_json(t, f->tokenizer_json, e);
+        return load_json(t, f->tokenizer_json, e) && add_beside(t, config, map, e);
     if (f->vocab_json.data && f->merges_txt.data) {
         return check_utf8(f->vocab_json, "vocab.json", e) &&
                check_utf8(f->merges_txt, "merges.txt", e) && load_gpt2(t, f, config, map, e);

@@ -494,6 +494,40 @@ static void added_tokens(void **state)
     tokenizer_free(t);
 }
 
+/* What tokenizer_config.json adds to the tokens of tokenizer.json: entries of added_tokens_decoder,
+ * whose flags count, and special tokens that are named. */
+static void added_tokens_of_config(void **state)
+{
+    (void)state;
+#define DECODER(entries) "{\"added_tokens_decoder\":{" entries "}}"
+    static const struct {
+        const char *config, *text, *want;
+    } cases[] = {
+        {NULL, "<x>a", "5 1"},
+        {NULL, "<new>", "0 0 0 0 0"},
+        {DECODER("\"5\":{\"content\":\"<x>\",\"rstrip\":true}"), "<x>  a", "5 1"},
+        {DECODER("\"9\":{\"content\":\"<new>\"}"), "<new>a", "6 1"}, /* the next id */
+        {DECODER("\"2\":{\"content\":\"b\",\"lstrip\":true}"), "a  b", "1 2"},
+        {"{\"eos_token\":\"<x>\"}", "<x>", "5"}, /* known: no special token */
+        {"{\"eos_token\":\"b\"}", "ab", "1 2"},
+        {"{\"pad_token\":{\"content\":\"b\",\"rstrip\":true}}", "b a", "2 1"},
+        {"{\"pad_token\":\"<new>\"}", "<new>", "0 0 0 0 0"}, /* no model would know its id */
+        {"{\"additional_special_tokens\":[\"ab\",\"b\",\"ab\"]}", "abb", "4 2"},
+        {"{\"extra_special_tokens\":{\"image_token\":{\"content\":\"b\",\"lstrip\":true}}}", "a b",
+         "1 2"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct tokenizer *t = kit_make(&(struct kit_parts){
+            .model = LETTERS,
+            .added_tokens = "[" ADDED(5, "<x>", "") "]",
+            .config = cases[i].config,
+        });
+        kit_expect_ids(t, cases[i].text, ENCODE_PARSE_SPECIAL, cases[i].want);
+        assert_false(tokenizer_is_special(t, 5));
+        tokenizer_free(t);
+    }
+}
+
 /* The search for tokens goes on within what rstrip took in, as in huggingface/tokenizers. */
 static void added_tokens_overlap(void **state)
 {
@@ -1019,6 +1053,7 @@ int main(void)
         cmocka_unit_test(decoders),
         cmocka_unit_test(decoder_forgets),
         cmocka_unit_test(added_tokens),
+        cmocka_unit_test(added_tokens_of_config),
         cmocka_unit_test(added_tokens_overlap),
         cmocka_unit_test(added_tokens_are_no_words),
         cmocka_unit_test(post_processors),

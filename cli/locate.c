@@ -35,20 +35,32 @@ static const char *environment(const char *name)
     return value && value[0] != '\0' ? value : NULL;
 }
 
+/* A path, and what is below it; "~" at its beginning is the home directory, for shells leave it as
+ * it is within quotes. */
+static void add_path(struct buffer *t, const char *path, const char *below)
+{
+    const char *const home = environment("HOME");
+    const bool at_home = path[0] == '~' && (path[1] == '/' || path[1] == '\0');
+    if (at_home)
+        buffer_add_string(t, home ? home : "");
+    buffer_add_string(t, path + at_home);
+    buffer_add_string(t, below);
+}
+
 static void add_hub_cache(struct buffer *t)
 {
     const char *hub = environment("HF_HUB_CACHE"), *hf_home = environment("HF_HOME");
-    const char *xdg = environment("XDG_CACHE_HOME"), *home = environment("HOME");
+    const char *xdg = environment("XDG_CACHE_HOME");
     if (!hub)
         hub = environment("HUGGINGFACE_HUB_CACHE"); /* its older name */
     if (hub)
-        buffer_add_string(t, hub);
+        add_path(t, hub, "");
     else if (hf_home)
-        buffer_addf(t, "%s/hub", hf_home);
+        add_path(t, hf_home, "/hub");
     else if (xdg)
-        buffer_addf(t, "%s/huggingface/hub", xdg);
+        add_path(t, xdg, "/huggingface/hub");
     else
-        buffer_addf(t, "%s/.cache/huggingface/hub", home ? home : "");
+        add_path(t, "~", "/.cache/huggingface/hub");
 }
 
 /* The length of the name at the beginning of the text, in characters that the Hub allows; 0 for one

@@ -43,6 +43,8 @@ finds "HF_HOME comes before" "$tmp/hf/hub/$snapshot" -m org/tales
 HUGGINGFACE_HUB_CACHE="$tmp/hub" finds "HUGGINGFACE_HUB_CACHE comes before" "$tmp/hub/$snapshot" -m org/tales
 export HF_HUB_CACHE="$tmp/hub"
 finds "HF_HUB_CACHE comes before" "$tmp/hub/$snapshot" -m org/tales
+# shellcheck disable=SC2088 # it is meant to stay
+HF_HUB_CACHE="~/.cache/huggingface/hub" finds "a ~ of its own" "$HOME/.cache/huggingface/hub/$snapshot" -m org/tales
 finds "a name without org" "$tmp/hub/models--gpt2/snapshots/$commit" -m gpt2
 TGEN_MODEL=org/tales finds "TGEN_MODEL=org/name" "$tmp/hub/$snapshot"
 printf '%s\n' "$commit" >"$tmp/hub/models--org--tales/refs/main"

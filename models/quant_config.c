@@ -1,7 +1,7 @@
 /*
  * Sources: compressed-tensors src/compressed_tensors/quantization/quant_args.py and compressors/;
  * transformers quantizers and integrations/{finegrained_fp8,mxfp4,awq}.py; AutoGPTQ and GPTQModel
- * for GPTQ.
+ * for GPTQ; auto-round's export_to_autoround and vLLM's quantization/inc.py for AutoRound.
  */
 #include "models/quant_config.h"
 
@@ -94,6 +94,24 @@ static void read_gptq(struct config *c, const struct json *j, struct quant_confi
     if (awq)
         q->suffixes.g_idx = NULL;
     read_group(c, j, &q->format);
+}
+
+/* AutoRound stores its codes in GPTQ's form or in AWQ's. Layers that extra_config leaves as they
+ * were have plain weights, and other differences show in the shapes of tensors. */
+static void read_auto_round(struct config *c, const struct json *j, struct quant_config *q)
+{
+    const char *const packing = config_text(c, j, "packing_format", "?");
+    const char *const type = config_text(c, j, "data_type", "int");
+    const int act_bits = read_int(c, j, "act_bits", 1, 32, 16);
+    const bool awq = strcmp(packing, "auto_round:auto_awq") == 0;
+    if (strcmp(type, "int") != 0 || act_bits < 16)
+        config_fail(c,
+                    "quantization_config: weights of data_type \"%s\" and activations of %d bits "
+                    "are not supported by this method",
+                    type, act_bits);
+    if (!awq && strcmp(packing, "auto_round:auto_gptq") != 0)
+        config_fail(c, "quantization_config: the packing_format \"%s\" is not supported", packing);
+    read_gptq(c, j, q, awq);
 }
 
 static void read_strategy(struct config *c, const struct json *weights, struct quant_format *format)
@@ -190,6 +208,8 @@ void quant_config_read(struct config *c, const struct json *j, struct quant_conf
         read_fp8(c, j, q);
     } else if (strcmp(method, "gptq") == 0 || strcmp(method, "awq") == 0) {
         read_gptq(c, j, q, strcmp(method, "awq") == 0);
+    } else if (strcmp(method, "auto-round") == 0) {
+        read_auto_round(c, j, q);
     } else if (strcmp(method, "compressed-tensors") == 0) {
         read_compressed(c, j, q);
     } else if (strcmp(method, "mxfp4") == 0) {

@@ -36,6 +36,16 @@ for model in llama-awq llama-gptq llama-gptq-desc_act llama-ct-int4_asym llama-c
     same "$model with -w q4 on 3 threads" "$tmp/logits.1" "$tmp/logits.3"
 done
 
+# AutoRound's directories differ from GPTQ's and AWQ's in what config.json calls them.
+for form in gptq awq; do
+    cp -R tests/golden/quantised/llama-$form "$tmp/auto-$form"
+    sed "s/\"quant_method\": \"$form\"/\"quant_method\": \"auto-round\", \"packing_format\": \"auto_round:auto_$form\"/" \
+        tests/golden/quantised/llama-$form/config.json >"$tmp/auto-$form/config.json"
+    "$TGEN" score -m tests/golden/quantised/llama-$form --ids 1,2,3,4,5 --logits "$tmp/logits.1" </dev/null >/dev/null
+    succeeds "auto_round:auto_$form" score -m "$tmp/auto-$form" --ids 1,2,3,4,5 --logits "$tmp/logits.2"
+    same "the logits of $form" "$tmp/logits.1" "$tmp/logits.2"
+done
+
 # The user may allow little stack; matrices in columns take the most.
 little_stack() (
     ulimit -s 256

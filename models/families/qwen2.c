@@ -7,7 +7,11 @@
 
 static void configure(struct config *c, struct model_spec *spec)
 {
-    static const char *const notes[] = {"dual_chunk_attention_config", NULL}; /* for vLLM alone */
+    static const char *const notes[] = {
+        "attention_bias",              /* there are biases whatever it says */
+        "dual_chunk_attention_config", /* for vLLM alone */
+        NULL,
+    };
     family_llama_base(c, spec);
     config_skip(c, notes);
     spec->biases = ROLES_QKV;

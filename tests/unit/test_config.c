@@ -198,6 +198,25 @@ static const char *const released[] = {
         "use_sliding_window" : false,
         "vocab_size" : 152064
     }),
+    /* Qwen2-0.5B, with what its modelling file asks nobody */
+    FAMILY_JSON({
+        "model_type" : "qwen2",
+        "attention_bias" : true,
+        "hidden_act" : "silu",
+        "hidden_size" : 896,
+        "intermediate_size" : 4864,
+        "max_position_embeddings" : 131072,
+        "max_window_layers" : 24,
+        "num_attention_heads" : 14,
+        "num_hidden_layers" : 24,
+        "num_key_value_heads" : 2,
+        "rms_norm_eps" : 1e-06,
+        "rope_theta" : 1000000.0,
+        "sliding_window" : 131072,
+        "tie_word_embeddings" : true,
+        "use_sliding_window" : false,
+        "vocab_size" : 151936
+    }),
     /* MPT-7B */
     FAMILY_JSON({
         "model_type" : "mpt",

@@ -100,7 +100,7 @@ static void read_gptq(struct config *c, const struct json *j, struct quant_confi
  * were have plain weights, and other differences show in the shapes of tensors. */
 static void read_auto_round(struct config *c, const struct json *j, struct quant_config *q)
 {
-    const char *const packing = config_text(c, j, "packing_format", "?");
+    const char *const packing = config_text(c, j, "packing_format", "auto_round:auto_gptq");
     const char *const type = config_text(c, j, "data_type", "int");
     const int act_bits = read_int(c, j, "act_bits", 1, 32, 16);
     const bool awq = strcmp(packing, "auto_round:auto_awq") == 0;

@@ -140,6 +140,7 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
 bool added_add_json(struct tokenizer *t, const struct json *j, const char *content, int32_t id,
                     struct err *e)
 {
+    const bool special = json_bool(json_get(j, "special"), false);
     const struct added_token token = {
         .content = content,
         .n_content = strlen(content),
@@ -147,8 +148,8 @@ bool added_add_json(struct tokenizer *t, const struct json *j, const char *conte
         .single_word = json_bool(json_get(j, "single_word"), false),
         .lstrip = json_bool(json_get(j, "lstrip"), false),
         .rstrip = json_bool(json_get(j, "rstrip"), false),
-        .normalized = json_bool(json_get(j, "normalized"), true),
-        .special = json_bool(json_get(j, "special"), false),
+        .normalized = json_bool(json_get(j, "normalized"), !special),
+        .special = special,
     };
     return added_add(t, &token, e);
 }
@@ -187,12 +188,15 @@ static bool spell(struct tokenizer *t, struct normalize_scratch *s, const struct
     return copy || err_no_memory(e);
 }
 
-/* The last word on each id: an array of indices + 1 by id. */
-static uint32_t *last_of_each(const struct added *a, size_t n_ids)
+uint32_t *added_last(struct added *a, size_t n_ids)
 {
     uint32_t *last = calloc(n_ids + 1, sizeof *last);
-    for (size_t i = 0; last && i < a->n; i++)
-        last[a->token[i].id] = (uint32_t)i + 1;
+    for (size_t i = 0; last && i < a->n; i++) {
+        struct added_token *const token = &a->token[i];
+        if (last[token->id])
+            token->special |= a->token[last[token->id] - 1].special;
+        last[token->id] = (uint32_t)i + 1;
+    }
     return last;
 }
 
@@ -222,7 +226,7 @@ bool added_build(struct tokenizer *t, struct err *e)
     struct normalize_scratch scratch = {.room = text_room(t->vocab.n_text),
                                         .regex = regex_scratch_new()};
     struct trie_entry *entry = malloc((t->added.n + 1) * sizeof *entry);
-    uint32_t *last = last_of_each(&t->added, (size_t)t->vocab.n_ids);
+    uint32_t *last = added_last(&t->added, (size_t)t->vocab.n_ids);
     bool good = scratch.regex && entry && last;
     good = good ? build_set(t, false, last, entry, &scratch, e) &&
                       build_set(t, true, last, entry, &scratch, e)

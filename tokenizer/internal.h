@@ -118,7 +118,8 @@ struct added_token {
     size_t n_content;
     int32_t id;
     bool single_word, lstrip, rstrip, normalized, special;
-    bool outside;  /* added_add: the model's own vocabulary lacks it */
+    bool outside; /* added_add: the model's own vocabulary lacks it */
+    bool of_text; /* special, but no added token of tokenizer.json: the model may make it of text */
     bool as_it_is; /* searched for in normalized text, but not normalized itself */
 };
 
@@ -142,6 +143,11 @@ bool added_add(struct tokenizer *t, const struct added_token *token, struct err 
 /* With the flags of an entry of "added_tokens" or "added_tokens_decoder". */
 bool added_add_json(struct tokenizer *t, const struct json *j, const char *content, int32_t id,
                     struct err *e);
+
+/* By id, of n_ids: the index + 1 of the last token that has it, whose flags count, but that what
+ * was special once stays so, as in huggingface/tokenizers; 0: none has. The caller frees it; NULL
+ * without memory. */
+uint32_t *added_last(struct added *a, size_t n_ids);
 
 /* Builds the sets, when normalizers and tokens are known. */
 bool added_build(struct tokenizer *t, struct err *e);
@@ -338,8 +344,9 @@ void post_configure(struct tokenizer *t, const struct json *config, const struct
 
 /* ---- tokenizer.c and encode.c ---------------------------------------------------------------- */
 
-/* A special token; an added one that the model's own vocabulary lacks. */
-enum { TOKEN_SPECIAL = 1, TOKEN_OUTSIDE = 2 };
+/* A special token; an added one that the model's own vocabulary lacks; a special one that text may
+ * not become unless it may name it. */
+enum { TOKEN_SPECIAL = 1, TOKEN_OUTSIDE = 2, TOKEN_RESERVED = 4 };
 
 struct tokenizer {
     struct arena arena;
@@ -391,8 +398,8 @@ struct encoder {
  * model does not know, and where it is a special one only if the text may name it. */
 static inline bool encode_may_become(const struct encoder *en, int32_t id)
 {
-    const unsigned allowed = en->flags & ENCODE_PARSE_SPECIAL ? TOKEN_SPECIAL : 0;
-    return !(en->t->mark[id] & ~allowed);
+    const unsigned reserved = en->flags & ENCODE_PARSE_SPECIAL ? 0 : TOKEN_RESERVED;
+    return !(en->t->mark[id] & (TOKEN_OUTSIDE | reserved));
 }
 
 /* Appends one id that stands for in[start..end). */

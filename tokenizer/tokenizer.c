@@ -278,30 +278,33 @@ static bool load_json(struct tokenizer *t, struct bytes file, struct err *e)
 
 /* ---- tokens that tokenizer_config.json and special_tokens_map.json name ---------------------- */
 
-/* "bos_token": "<s>" or {"content": "<s>", ...} makes a special token of it; where is_added is
- * given, by id, only of what the vocabulary has and is no added token yet. */
-static bool add_named(struct tokenizer *t, const struct json *j, const bool *is_added,
-                      struct err *e)
+/* The text of "<s>" or {"content": "<s>", ...}; NULL where there is none. */
+static const char *named_text(const struct json *j)
 {
     const char *text = json_text(j, json_text(json_get(j, "content"), NULL));
-    if (!text || !*text)
+    return text && *text ? text : NULL;
+}
+
+/* "bos_token": "<s>" or {"content": "<s>", ...} makes a special token of it. */
+static bool add_named(struct tokenizer *t, const struct json *j, bool of_text, struct err *e)
+{
+    const char *text = named_text(j);
+    if (!text)
         return true;
-    size_t n = strlen(text);
-    int32_t id = vocab_find(&t->vocab, text, n);
-    if (is_added && (id < 0 || is_added[id]))
-        return true;
-    struct added_token token = {
+    const struct added_token token = {
         .content = text,
-        .n_content = n,
-        .id = id < 0 ? t->vocab.n_ids : id,
+        .n_content = strlen(text),
+        .id = t->vocab.n_ids,
         .lstrip = json_bool(json_get(j, "lstrip"), false),
         .rstrip = json_bool(json_get(j, "rstrip"), false),
         .special = true,
+        .of_text = of_text,
     };
     return added_add(t, &token, e);
 }
 
-/* "added_tokens_decoder": {"50257": {"content": ..}, ..}. */
+/* "added_tokens_decoder": {"50257": {"content": ..}, ..}. What the vocabulary lacks gets the next
+ * id where its own is another's. */
 static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, struct err *e)
 {
     for (const struct json *c = json_first(list); c; c = json_next(c)) {
@@ -309,69 +312,90 @@ static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, str
         const char *key = json_key(c) ? json_key(c) : "";
         char *end;
         long id = strtol(key, &end, 10);
-        if (!text || !*text || end == key || *end || id < 0 || id >= VOCAB_MAX_IDS)
+        if (!text || end == key || *end || id < 0 || id >= VOCAB_MAX_IDS)
             return err_set(e, ERR_LOAD, "\"added_tokens_decoder\" must map ids to tokens");
-        if (!added_add_json(t, c, text, (int32_t)id, e))
+        if (vocab_piece(&t->vocab, (int32_t)id).data)
+            id = t->vocab.n_ids;
+        if (*text && !added_add_json(t, c, text, (int32_t)id, e))
             return false;
     }
     return true;
 }
 
-static bool add_all_named(struct tokenizer *t, const struct json *config, const struct json *map,
-                          const bool *is_added, struct err *e)
-{
-    static const char *const names[] = {"bos_token", "eos_token",  "unk_token", "pad_token",
-                                        "sep_token", "mask_token", "cls_token"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!add_named(t, json_get(config, names[i]), is_added, e) ||
-            !add_named(t, json_get(map, names[i]), is_added, e))
-            return false;
-    return true;
-}
+static const char *const names[] = {"bos_token", "eos_token",  "unk_token", "pad_token",
+                                    "sep_token", "mask_token", "cls_token"};
 
 static bool add_configured(struct tokenizer *t, const struct json *config, const struct json *map,
                            struct err *e)
 {
-    return add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e) &&
-           add_all_named(t, config, map, NULL, e);
+    if (!add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!add_named(t, json_get(config, names[i]), false, e) ||
+            !add_named(t, json_get(map, names[i]), false, e))
+            return false;
+    return true;
 }
 
-static bool add_listed(struct tokenizer *t, const struct json *list, const bool *is_added,
-                       struct err *e)
+/* ---- the same beside tokenizer.json ---------------------------------------------------------- */
+
+/* What is an added token already: by id, added_last; those before `first` are of tokenizer.json. */
+struct beside {
+    struct tokenizer *t;
+    uint32_t *last;
+    size_t first;
+};
+
+/* Makes a special token of what is named, unless tokenizer.json has it as an added one. Names that
+ * the vocabulary lacks stay text: transformers gives them an id that no model would know. */
+static bool name_beside(struct beside *b, const struct json *j, struct err *e)
 {
-    for (const struct json *c = json_first(list); c; c = json_next(c))
-        if (!add_named(t, c, is_added, e))
+    struct added *const a = &b->t->added;
+    const char *const text = named_text(j);
+    const int32_t id = text ? vocab_find(&b->t->vocab, text, strlen(text)) : -1;
+    if (id < 0)
+        return true;
+    if (b->last[id] > b->first)
+        a->token[b->last[id] - 1].special = true;
+    if (b->last[id])
+        return true;
+    if (!add_named(b->t, j, true, e))
+        return false;
+    b->last[id] = (uint32_t)a->n;
+    return true;
+}
+
+static bool name_all_beside(struct beside *b, const struct json *config, struct err *e)
+{
+    static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (!name_beside(b, json_get(config, names[i]), e))
             return false;
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (const struct json *c = json_first(json_get(config, lists[i])); c; c = json_next(c))
+            if (!name_beside(b, c, e))
+                return false;
     return true;
 }
 
 /*
  * What transformers adds to tokenizer.json: added_tokens_decoder, whose flags count where both have
- * a token, and where the vocabulary lacks one, with the next id; then special tokens that are named
- * but are no added tokens. (It also gives names that the vocabulary lacks an id, which no model
- * would know.) Source: transformers/tokenization_utils_fast.py, __init__ of
- * PreTrainedTokenizerFast, and tokenization_utils_tokenizers.py.
+ * a token, then special tokens that are named; special_tokens_map.json is asked only where there is
+ * no added_tokens_decoder. Source: transformers 4, tokenization_utils_fast.py, __init__ of
+ * PreTrainedTokenizerFast, and tokenization_utils_base.py, _from_pretrained.
  */
 static bool add_beside(struct tokenizer *t, const struct json *config, const struct json *map,
                        struct err *e)
 {
-    static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens"};
     const struct json *const decoder = json_get(config, "added_tokens_decoder");
-    for (const struct json *c = json_first(decoder); c; c = json_next(c)) {
-        const char *const text = json_text(json_get(c, "content"), NULL);
-        if (text && *text && !added_add_json(t, c, text, t->vocab.n_ids, e))
-            return false;
-    }
-    bool *const is_added = calloc((size_t)t->vocab.n_ids + 1, sizeof *is_added);
-    if (!is_added)
-        return err_no_memory(e);
-    for (size_t i = 0; i < t->added.n; i++)
-        is_added[t->added.token[i].id] = true;
-    bool good = add_all_named(t, config, map, is_added, e);
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        good = good && add_listed(t, json_get(config, lists[i]), is_added, e) &&
-               add_listed(t, json_get(map, lists[i]), is_added, e);
-    free(is_added);
+    struct beside b = {.t = t, .first = t->added.n};
+    if (!add_decoder_tokens(t, decoder, e))
+        return err_prefix(e, "tokenizer_config.json");
+    b.last = added_last(&t->added, (size_t)t->vocab.n_ids);
+    const bool good =
+        b.last ? name_all_beside(&b, config, e) && (decoder || name_all_beside(&b, map, e))
+               : err_no_memory(e);
+    free(b.last);
     return good;
 }
 
@@ -420,8 +444,9 @@ static bool finish(struct tokenizer *t, const struct json *config, const struct 
         return err_no_memory(e);
     for (size_t i = 0; i < t->added.n; i++) {
         const struct added_token *token = &t->added.token[i];
-        t->mark[token->id] |=
-            (token->special ? TOKEN_SPECIAL : 0) | (token->outside ? TOKEN_OUTSIDE : 0);
+        t->mark[token->id] |= (token->special ? TOKEN_SPECIAL : 0) |
+                              (token->special && !token->of_text ? TOKEN_RESERVED : 0) |
+                              (token->outside ? TOKEN_OUTSIDE : 0);
     }
     bool good = t->model == MODEL_BPE       ? bpe_load_finish(t, e)
                 : t->model == MODEL_UNIGRAM ? unigram_finish(t, e)

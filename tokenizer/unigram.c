@@ -278,7 +278,7 @@ bool unigram_load(struct tokenizer *t, const struct model_parts *parts, struct e
 /* Pieces that can be found in text: not those whose names mean something else. */
 static bool is_text(const struct tokenizer *t, int32_t id)
 {
-    if (t->mark[id] & TOKEN_SPECIAL || id == t->unigram.unk ||
+    if (t->mark[id] & TOKEN_RESERVED || id == t->unigram.unk ||
         vocab_piece(&t->vocab, id).size == 0 || isnan(t->unigram.score[id]))
         return false;
     bool byte_name = vocab_piece(&t->vocab, id).size == 6 && t->unigram.has_byte_fallback;

@@ -33,6 +33,7 @@ cache "$tmp/hub" gpt2
 cache "$tmp/hf/hub" org--tales
 cache "$tmp/xdg/huggingface/hub" org--tales
 cache "$HOME/.cache/huggingface/hub" org--tales
+cache "$HOME/hf/hub" org--tales
 snapshot=models--org--tales/snapshots/$commit
 
 finds "org/name in ~/.cache" "$HOME/.cache/huggingface/hub/$snapshot" -m org/tales
@@ -43,7 +44,9 @@ finds "HF_HOME comes before" "$tmp/hf/hub/$snapshot" -m org/tales
 HUGGINGFACE_HUB_CACHE="$tmp/hub" finds "HUGGINGFACE_HUB_CACHE comes before" "$tmp/hub/$snapshot" -m org/tales
 export HF_HUB_CACHE="$tmp/hub"
 finds "HF_HUB_CACHE comes before" "$tmp/hub/$snapshot" -m org/tales
-# shellcheck disable=SC2088 # it is meant to stay
+# shellcheck disable=SC2088 # they are meant to stay
+HF_HUB_CACHE='' HF_HOME="~/hf" finds "a ~ in HF_HOME" "$HOME/hf/hub/$snapshot" -m org/tales
+# shellcheck disable=SC2088
 HF_HUB_CACHE="~/.cache/huggingface/hub" finds "a ~ of its own" "$HOME/.cache/huggingface/hub/$snapshot" -m org/tales
 finds "a name without org" "$tmp/hub/models--gpt2/snapshots/$commit" -m gpt2
 TGEN_MODEL=org/tales finds "TGEN_MODEL=org/name" "$tmp/hub/$snapshot"

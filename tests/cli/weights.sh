@@ -41,6 +41,7 @@ for form in gptq awq; do
     cp -R tests/golden/quantised/llama-$form "$tmp/auto-$form"
     sed "s/\"quant_method\": \"$form\"/\"quant_method\": \"auto-round\", \"packing_format\": \"auto_round:auto_$form\"/" \
         tests/golden/quantised/llama-$form/config.json >"$tmp/auto-$form/config.json"
+    has "config.json of auto_round:auto_$form" '"auto-round"' "$tmp/auto-$form/config.json"
     "$TGEN" score -m tests/golden/quantised/llama-$form --ids 1,2,3,4,5 --logits "$tmp/logits.1" </dev/null >/dev/null
     succeeds "auto_round:auto_$form" score -m "$tmp/auto-$form" --ids 1,2,3,4,5 --logits "$tmp/logits.2"
     same "the logits of $form" "$tmp/logits.1" "$tmp/logits.2"

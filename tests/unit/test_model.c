@@ -295,7 +295,6 @@ static void test_config_extras(void **state)
         {"\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 3}", "3 bits"},
         {"\"quantization_config\": {\"quant_method\": \"gptq\", \"checkpoint_format\": 5}",
          "\"checkpoint_format\" must be a text"},
-        {"\"quantization_config\": {\"quant_method\": \"auto-round\"}", "packing_format"},
         {"\"quantization_config\": {\"quant_method\": \"auto-round\", \"packing_format\": "
          "\"auto_round:llm_compressor\"}",
          "auto_round:llm_compressor"},

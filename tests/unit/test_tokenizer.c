@@ -499,31 +499,90 @@ static void added_tokens(void **state)
 static void added_tokens_of_config(void **state)
 {
     (void)state;
-#define DECODER(entries) "{\"added_tokens_decoder\":{" entries "}}"
+#define DECODER(entries) "\"added_tokens_decoder\":{" entries "}"
     static const struct {
         const char *config, *text, *want;
+        unsigned special; /* ids that are, besides 6: bits */
+        unsigned flags;
     } cases[] = {
-        {NULL, "<x>a", "5 1"},
-        {NULL, "<new>", "0 0 0 0 0"},
-        {DECODER("\"5\":{\"content\":\"<x>\",\"rstrip\":true}"), "<x>  a", "5 1"},
-        {DECODER("\"9\":{\"content\":\"<new>\"}"), "<new>a", "6 1"}, /* the next id */
-        {DECODER("\"2\":{\"content\":\"b\",\"lstrip\":true}"), "a  b", "1 2"},
-        {"{\"eos_token\":\"<x>\"}", "<x>", "5"}, /* known: no special token */
-        {"{\"eos_token\":\"b\"}", "ab", "1 2"},
-        {"{\"pad_token\":{\"content\":\"b\",\"rstrip\":true}}", "b a", "2 1"},
-        {"{\"pad_token\":\"<new>\"}", "<new>", "0 0 0 0 0"}, /* no model would know its id */
-        {"{\"additional_special_tokens\":[\"ab\",\"b\",\"ab\"]}", "abb", "4 2"},
+        {NULL, "<x><s>a", "5 0 0 0 1", 0, 0},
+        {"{}", "<new>", "0 0 0 0 0", 0, 0},
+        {"{" DECODER("\"5\":{\"content\":\"<x>\",\"rstrip\":true}") "}", "<x>  a", "5 1", 0, 0},
+        {"{" DECODER("\"2\":{\"content\":\"b\",\"lstrip\":true}") "}", "a  b", "1 2", 0, 0},
+        {"{" DECODER("\"7\":{\"content\":\"<new>\"}") "}", "<new>a", "7 1", 0, 0},
+        {"{" DECODER("\"8\":{\"content\":\"<n>\"},\"7\":{\"content\":\"<m>\"}") "}", "<m><n>",
+         "7 8", 0, 0},
+        /* the id 1 is another's */
+        {"{" DECODER("\"1\":{\"content\":\"<new>\"}") "}", "<new>", "7", 0, 0},
+        /* special once, special for ever; and what is named is */
+        {"{" DECODER("\"6\":{\"content\":\"<s>\",\"special\":false}") "}", "<s>", "0 0 0", 0, 0},
+        {"{" DECODER("\"5\":{\"content\":\"<x>\"}") ",\"eos_token\":\"<x>\"}", "<x>", "0 0 0",
+         1u << 5, 0},
+        {"{" DECODER("\"5\":{\"content\":\"<x>\"}") ",\"eos_token\":\"<x>\"}", "<x>", "5", 1u << 5,
+         ENCODE_PARSE_SPECIAL},
+        {"{\"eos_token\":\"<x>\"}", "<x>", "5", 0, 0}, /* tokenizer.json knows better */
+        /* names of what the vocabulary alone has: text becomes them as before */
+        {"{\"eos_token\":\"b\"}", "ab b", "4 3 2", 1u << 2, 0},
+        {"{\"eos_token\":\"b\"}", "ab", "1 2", 1u << 2, ENCODE_PARSE_SPECIAL},
+        {"{\"pad_token\":{\"content\":\"b\",\"rstrip\":true}}", "b a", "2 1", 1u << 2,
+         ENCODE_PARSE_SPECIAL},
+        {"{\"bos_token\":{\"content\":\"b\",\"rstrip\":true},\"eos_token\":\"b\"}", "b a", "2 1",
+         1u << 2, ENCODE_PARSE_SPECIAL},
+        {"{\"additional_special_tokens\":[\"ab\",\"b\",\"ab\"]}", "abb", "4 2", 1u << 2 | 1u << 4,
+         ENCODE_PARSE_SPECIAL},
         {"{\"extra_special_tokens\":{\"image_token\":{\"content\":\"b\",\"lstrip\":true}}}", "a b",
-         "1 2"},
+         "1 2", 1u << 2, ENCODE_PARSE_SPECIAL},
+        {"{\"pad_token\":\"<new>\"}", "<new>", "0 0 0 0 0", 0, ENCODE_PARSE_SPECIAL},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct tokenizer *t = kit_make(&(struct kit_parts){
             .model = LETTERS,
-            .added_tokens = "[" ADDED(5, "<x>", "") "]",
+            .added_tokens = "[" ADDED(5, "<x>", "") "," ADDED(6, "<s>", "\"special\":true,") "]",
             .config = cases[i].config,
         });
-        kit_expect_ids(t, cases[i].text, ENCODE_PARSE_SPECIAL, cases[i].want);
-        assert_false(tokenizer_is_special(t, 5));
+        kit_expect_ids(t, cases[i].text, cases[i].flags, cases[i].want);
+        for (int32_t id = 0; id < tokenizer_n_ids(t); id++)
+            assert_int_equal(tokenizer_is_special(t, id), id == 6 || (cases[i].special >> id & 1));
+        tokenizer_free(t);
+    }
+}
+
+/* Unigram and WordPiece make nothing special of text, but for a word that is only named so. */
+static void named_words(void **state)
+{
+    (void)state;
+    static const char *const models[] = {
+        "{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",-1],[\"!\",-1],[\"b\",-1]]"
+        "}",
+        "{\"type\":\"WordPiece\",\"unk_token\":\"?\",\"continuing_subword_prefix\":\"\","
+        "\"max_input_chars_per_word\":100,\"vocab\":{\"?\":0,\"a\":1,\"!\":2,\"b\":3}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(models); i++) {
+        struct tokenizer *t =
+            kit_make(&(struct kit_parts){.model = models[i], .config = "{\"pad_token\":\"!\"}"});
+        kit_expect_ids(t, "a!b", 0, "1 2 3");
+        kit_expect_ids(t, "a!b", ENCODE_PARSE_SPECIAL, "1 2 3");
+        assert_true(tokenizer_is_special(t, 2));
+        tokenizer_free(t);
+    }
+}
+
+/* special_tokens_map.json is asked where there is no added_tokens_decoder. */
+static void special_tokens_map(void **state)
+{
+    (void)state;
+    static const char *const configs[] = {"{}", "{\"added_tokens_decoder\":{}}"};
+    for (size_t i = 0; i < ARRAY_LEN(configs); i++) {
+        struct err e = {0};
+        struct tokenizer *t = tokenizer_load(
+            &(struct tokenizer_files){
+                .tokenizer_json = kit_bytes("{\"model\":" LETTERS "}"),
+                .tokenizer_config = kit_bytes(configs[i]),
+                .special_tokens_map = kit_bytes("{\"pad_token\":\"b\"}"),
+            },
+            &e);
+        assert_non_null(t);
+        kit_expect_ids(t, "ab", ENCODE_PARSE_SPECIAL, i ? "4" : "1 2");
         tokenizer_free(t);
     }
 }
@@ -1054,6 +1113,8 @@ int main(void)
         cmocka_unit_test(decoder_forgets),
         cmocka_unit_test(added_tokens),
         cmocka_unit_test(added_tokens_of_config),
+        cmocka_unit_test(named_words),
+        cmocka_unit_test(special_tokens_map),
         cmocka_unit_test(added_tokens_overlap),
         cmocka_unit_test(added_tokens_are_no_words),
         cmocka_unit_test(post_processors),

@@ -468,4 +468,8 @@ const char *component_type(const struct json *j, const char *kind, struct err *e
 /* A member that must be a string; NULL and a sentence. */
 const char *component_text(const struct json *j, const char *kind, const char *key, struct err *e);
 
+/* The text of a token that a file names, "<s>" or {"content": "<s>", ...}; NULL where it does not.
+ */
+const char *component_token(const struct json *j);
+
 #endif

@@ -128,13 +128,13 @@ bool post_load(struct tokenizer *t, const struct json *post_processor, struct er
     return load_one(t, post_processor, &t->around, e);
 }
 
-/* "bos_token": "<s>" or {"content": "<s>", ...}. */
+/* The id of what the files call bos_token or eos_token. */
 static int32_t named_token(const struct tokenizer *t, const struct json *config,
                            const struct json *map, const char *key, int32_t fallback)
 {
     const struct json *both[] = {json_get(config, key), json_get(map, key)};
     for (size_t i = 0; i < ARRAY_LEN(both); i++) {
-        const char *text = json_text(both[i], json_text(json_get(both[i], "content"), NULL));
+        const char *text = component_token(both[i]);
         if (text)
             return vocab_find(&t->vocab, text, strlen(text));
     }

@@ -23,6 +23,11 @@ const char *component_text(const struct json *j, const char *kind, const char *k
     return text;
 }
 
+const char *component_token(const struct json *j)
+{
+    return json_text(j, json_text(json_get(j, "content"), NULL));
+}
+
 bool component_make(struct tokenizer *t, const char *text,
                     bool (*load)(struct tokenizer *t, const struct json *j, struct err *e),
                     struct err *e)
@@ -278,18 +283,11 @@ static bool load_json(struct tokenizer *t, struct bytes file, struct err *e)
 
 /* ---- tokens that tokenizer_config.json and special_tokens_map.json name ---------------------- */
 
-/* The text of "<s>" or {"content": "<s>", ...}; NULL where there is none. */
-static const char *named_text(const struct json *j)
-{
-    const char *text = json_text(j, json_text(json_get(j, "content"), NULL));
-    return text && *text ? text : NULL;
-}
-
 /* "bos_token": "<s>" or {"content": "<s>", ...} makes a special token of it. */
 static bool add_named(struct tokenizer *t, const struct json *j, bool of_text, struct err *e)
 {
-    const char *text = named_text(j);
-    if (!text)
+    const char *text = component_token(j);
+    if (!text || !*text)
         return true;
     const struct added_token token = {
         .content = text,
@@ -322,7 +320,7 @@ static bool add_decoder_tokens(struct tokenizer *t, const struct json *list, str
     return true;
 }
 
-static const char *const names[] = {"bos_token", "eos_token",  "unk_token", "pad_token",
+static const char *const roles[] = {"bos_token", "eos_token",  "unk_token", "pad_token",
                                     "sep_token", "mask_token", "cls_token"};
 
 static bool add_configured(struct tokenizer *t, const struct json *config, const struct json *map,
@@ -330,9 +328,9 @@ static bool add_configured(struct tokenizer *t, const struct json *config, const
 {
     if (!add_decoder_tokens(t, json_get(config, "added_tokens_decoder"), e))
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!add_named(t, json_get(config, names[i]), false, e) ||
-            !add_named(t, json_get(map, names[i]), false, e))
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+        if (!add_named(t, json_get(config, roles[i]), false, e) ||
+            !add_named(t, json_get(map, roles[i]), false, e))
             return false;
     return true;
 }
@@ -351,7 +349,7 @@ struct beside {
 static bool name_beside(struct beside *b, const struct json *j, struct err *e)
 {
     struct added *const a = &b->t->added;
-    const char *const text = named_text(j);
+    const char *const text = component_token(j);
     const int32_t id = text ? vocab_find(&b->t->vocab, text, strlen(text)) : -1;
     if (id < 0)
         return true;
@@ -368,8 +366,8 @@ static bool name_beside(struct beside *b, const struct json *j, struct err *e)
 static bool name_all_beside(struct beside *b, const struct json *config, struct err *e)
 {
     static const char *const lists[] = {"additional_special_tokens", "extra_special_tokens"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!name_beside(b, json_get(config, names[i]), e))
+    for (size_t i = 0; i < ARRAY_LEN(roles); i++)
+        if (!name_beside(b, json_get(config, roles[i]), e))
             return false;
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         for (const struct json *c = json_first(json_get(config, lists[i])); c; c = json_next(c))
